@@ -6,8 +6,7 @@ Run it as `make check-gpu`, or, where nothing is installed, from the project's f
 
 Beyond torch 2.11 and torchvision 0.26 it needs these wheels: timm 1.0.9, safetensors, huggingface-hub<2, numpy,
 pandas, pyarrow, pillow, pydantic, pyyaml, rich, scipy, typer; and robustbench 1.1.1 (--no-deps: only its version
-is read). The waiting for corrupted images is measured too if the extra robustness is installed, attacks if the extra
-attacks is.
+is read). The waiting for corrupted images is measured too if the extra robustness is installed.
 It needs the folder of real photographs and weights: CLEANSET_REAL, else ../shared/real.
 
 It prints Markdown for RESULTS.md, the most important rows first and each as soon as it is measured, and ends with exit
@@ -18,7 +17,7 @@ GPU: `--device cpu --images 200`, which compares two batch sizes instead.
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,10 +58,6 @@ COLUMNS = {
 """Columns of the table of rates, in images per second and ratios, with the format of each."""
 CHANGED_IMAGES = 80
 """Divisor of the number of images for the waiting: each of them is changed 76 times."""
-ATTACKS = ("pgd", "spsa")
-ATTACK_STEPS = 10
-MAX_OF_PLAIN = 1.05
-"""Limit of the time of an attack, as a multiple of a plain loop of torch that asks as often."""
 GPUS = (1, 4, 8)
 START_IMAGES = 4
 """Images with which the start of the stage is measured."""
@@ -79,7 +74,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=PRECISIONS)
     parser.add_argument("--budget", type=float, default=480, help="seconds after which no further part begins")
-    parser.set_defaults(memory=False, precision="float64", source=None, decoded=None)
+    parser.set_defaults(precision="float64", source=None, decoded=None)
     arguments = parser.parse_args()
     if problem := missing(arguments.device):
         sys.exit(f"error: {problem}")
@@ -131,10 +126,6 @@ def check(arguments: argparse.Namespace, folder: Path) -> list[str]:
     forward |= rates(arguments, folder, measured, [each for each in arguments.precisions if each not in exact])
     decoding(arguments, folder, measured)
     print_cores(arguments, forward)
-    if find_spec("skimage") is None:
-        print("attacks: left out, the extra attacks is not installed", file=sys.stderr)
-    elif attacked := measured("attacks", partial(in_process, "attacks", folder, arguments)):
-        print_table(*attacked)
     if find_spec("imagecorruptions") is None:
         print("waiting for corrupted images: left out, the extra robustness is not installed", file=sys.stderr)
     elif waited := measured("waiting for corrupted images", partial(in_process, "wait", folder, arguments)):
@@ -159,24 +150,7 @@ Measured = Callable[[str, Callable[[], Any]], Any]
 
 def way(arguments: argparse.Namespace) -> Any:
     """Measure one way in this process."""
-    if arguments.way == "same":
-        return same(arguments)
-    if arguments.way == "wait":
-        return waiting_shares(arguments)
-    if arguments.way == "attacks":
-        return attack_times(arguments)
-    from cleanset.scoring.scorer import grouped
-
-    params, settings, image_ids = score.run_of(arguments)
-    model, read = score.model_and_images(arguments.folder, params)
-    batches = LoaderBatches(read, model.preprocessing, settings.batch_size, settings.workers)
-    groups = list(grouped(image_ids, settings.batch_size))
-    list(batches.batches(groups[:1]))  # starts the processes and loads what they import
-    found: list[float] = []
-    with score.timed(found):
-        for _ in batches.batches(groups):
-            pass
-    return found
+    return same(arguments) if arguments.way == "same" else waiting_shares(arguments)
 
 
 def same(arguments: argparse.Namespace) -> list[tuple[str, ...]]:
@@ -208,7 +182,7 @@ def same_scores(arguments: argparse.Namespace, name: str, weights: Path, images:
 
     named = Model(source="timm", name=name, weights=str(weights), sha256=sha256(weights.read_bytes()))
     model = load_model(named, arguments.folder)
-    read = partial(read_file, {path.stem: str(path) for path in images})
+    read = partial(read_file, {path.stem: path for path in images})
     names = sorted(path.stem for path in images)
     cpu = torch.device("cpu")
     device = torch.device(arguments.device)
@@ -229,9 +203,9 @@ def same_scores(arguments: argparse.Namespace, name: str, weights: Path, images:
     return name, f"{len(names)}", f"{identical}", f"{found.largest_difference:.1g}", *seconds
 
 
-def read_file(paths: Mapping[str, str], name: str) -> bytes:
+def read_file(paths: Mapping[str, Path], name: str) -> bytes:
     """The bytes of a file, by its name without the ending."""
-    return Path(paths[name]).read_bytes()
+    return paths[name].read_bytes()
 
 
 def drawn(folder: Path, count: int) -> list[Path]:
@@ -259,48 +233,6 @@ def waiting_shares(arguments: argparse.Namespace) -> Any:
     device = torch.device(arguments.device)
     count = max(arguments.images // CHANGED_IMAGES, 1)
     return waiting.table(arguments.folder / "waiting", arguments.model, count, device, arguments.batch_size)
-
-
-def attack_times(arguments: argparse.Namespace) -> Any:
-    """The table of attacks in float32 beside plain loops of torch, and of the work for a candidate's file."""
-    import torch
-
-    import attack_speed
-    from cleanset.plumbing.machine import available_cores
-    from cleanset.scoring.devices import device_of
-    from cleanset.scoring.differentiable import PixelNetwork, searching
-
-    device = device_of(torch.device(arguments.device))
-    size = arguments.batch_size
-    bright = attack_speed.Bright(arguments.model)
-    network = PixelNetwork(bright, device.torch, "float32", size, query_size=device.query_size(size))
-    rows = []
-    with searching("float32"):
-        for case in attack_speed.cases(network, attack_speed.FILE_SIDE, ATTACK_STEPS):
-            if case.name not in ATTACKS:
-                continue
-            seconds = [[clocked(run, device.torch) for run in (case.ours, case.theirs)] for _ in range(2)]
-            ours, theirs = (min(each) for each in zip(*seconds, strict=True))
-            rows.append(
-                (f"{case.name}, seconds", f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}", f"{MAX_OF_PLAIN:g}")
-            )
-    for what, processes in (("there", 0), ("by other processes", available_cores())):
-        found = attack_speed.file_milliseconds(processes)
-        limit = f"{attack_speed.FILE_LIMIT:g} ms" if processes else ""
-        rows.append((f"the file of a candidate made {what}, ms of the device's process", f"{found:.1f}", "", "", limit))
-    title = f"Attacks on {arguments.model} in float32, {ATTACK_STEPS} steps, on {arguments.device}"
-    return title, ("what", "cleanset", "a plain loop", "ratio", "limit"), rows
-
-
-def clocked(run: Callable[[], object], device: Any) -> float:
-    """The seconds that something takes on a device."""
-    import torch
-
-    begin = perf_counter()
-    run()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return perf_counter() - begin
 
 
 # Rates
@@ -350,7 +282,7 @@ def decoding(arguments: argparse.Namespace, folder: Path, measured: Measured) ->
     if arguments.source is None:
         return
     whole = folder / "whole"
-    names = {"threads": "threads", "processes": "shared batches", "loader": "DataLoader"}
+    names = {"threads": "threads", "processes": "shared batches"}
     rows = [
         (name, shown(arguments.decoded if kind == "processes" else decoded_by(arguments, kind, whole, measured)))
         for kind, name in names.items()
@@ -365,7 +297,7 @@ def decoded_by(arguments: argparse.Namespace, kind: str, whole: Path, measured: 
 
 def in_process(kind: str, folder: Path, arguments: argparse.Namespace) -> Any:
     """The result of a way of this file or of bench/score.py, in a process of its own."""
-    return score.in_process(kind, folder, arguments, way if kind in ("same", "wait", "attacks", "loader") else None)
+    return score.in_process(kind, folder, arguments, way if kind in ("same", "wait") else None)
 
 
 def with_options(arguments: argparse.Namespace, **changes: object) -> argparse.Namespace:
@@ -423,70 +355,6 @@ def ratio(value: float | None, by: float | None) -> float | None:
 def shown(value: float | None) -> str:
     """A rate as a cell."""
     return "" if value is None else f"{value:,.0f}"
-
-
-class LoaderBatches:
-    """The batches of cleanset.scoring.decoding.SharedBatches from torch's DataLoader: each process fills whole batches.
-
-    With a GPU its thread copies them into pinned memory. The processes stay until the object is gone.
-    """
-
-    def __init__(self, read: Any, preprocessing: Any, batch_size: int, workers: int) -> None:
-        import torch
-        from torch.utils.data import DataLoader
-
-        self._groups = Groups()
-        dataset: Any = Decoded(read, preprocessing, batch_size)
-        self._loader: Any = DataLoader(
-            dataset,
-            batch_size=None,
-            sampler=self._groups,
-            num_workers=workers,
-            persistent_workers=True,
-            pin_memory=torch.cuda.is_available(),
-            multiprocessing_context="forkserver",
-        )
-
-    def batches(self, groups: Sequence[Sequence[str]]) -> Iterator[Any]:
-        """A batch for each group of image ids, in order."""
-        from cleanset.scoring.decoding import PixelBatch
-
-        self._groups.groups = groups
-        for group, pixels in self._loader:
-            yield PixelBatch(group, pixels.numpy())
-
-
-class Groups:
-    """A sampler whose groups of image ids can be exchanged."""
-
-    groups: Sequence[Sequence[str]] = ()
-
-    def __iter__(self) -> Iterator[Sequence[str]]:
-        return iter(self.groups)
-
-    def __len__(self) -> int:
-        return len(self.groups)
-
-
-class Decoded:
-    """A dataset whose items are batches: image ids, and their pixels with zeros after the last."""
-
-    def __init__(self, read: Any, preprocessing: Any, batch_size: int) -> None:
-        self._read = read
-        self._preprocessing = preprocessing
-        self._batch_size = batch_size
-
-    def __getitem__(self, group: Sequence[str]) -> tuple[Sequence[str], Any]:
-        import numpy as np
-        import torch
-
-        from cleanset.scoring.decoding import pixels_of
-
-        size = self._preprocessing.size
-        pixels = np.zeros((self._batch_size, 3, size, size), np.uint8)
-        for place, image_id in enumerate(group):
-            pixels[place] = pixels_of(image_id, self._read, self._preprocessing)
-        return group, torch.from_numpy(pixels)
 
 
 if __name__ == "__main__":

@@ -4,23 +4,26 @@ python bench/checkpoints.py [ROLE] [--edition FOLDER] [--weights FOLDER] [--down
 """
 
 import argparse
-import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
+import pandas as pd
 import timm
 
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.plumbing.progress import rate_bar
+from cleanset.plumbing.validation import shown
 from cleanset.scoring.engine import score_few, settings_for
 from cleanset.scoring.ensemble import with_local_weights
 from cleanset.scoring.models import load_model, weights_path
+from cleanset.selection.candidates import top5_predictions
+from cleanset.sets.published.lists import read_top5
 from cleanset.tables import INDEX, read_table
 from measuring import print_table
-from published_lists import ConfidenceComparison, compare_confidences, list_of
 
 ARCHITECTURE = "resnet50"
 """Architecture of the models in the published lists."""
@@ -45,18 +48,14 @@ def main() -> None:
     read = verified_images(edition, params.dataset.images, index, classes).read
     image_ids = sorted(listed["image_id"])
     settings = settings_for(params.score)
-    tried: dict[str, ConfidenceComparison] = {}
+    tried: dict[str, Agreement] = {}
     for name, model in models.items():
         loaded = load_model(model, edition.folder)
         with rate_bar(len(image_ids), f"score {name}") as done:
             scores = score_few(loaded, read, settings, image_ids, done)
-        tried[name] = compare_confidences(scores, listed)
+        tried[name] = agreement(scores, listed)
     rows = [
-        (
-            name,
-            f"{len(found.differences):,}",
-            *("" if each is None else f"{each:.3g}" for each in (found.mean, found.largest)),
-        )
+        (name, f"{found.as_listed:,}", f"{found.mean:.3g}", f"{found.largest:.3g}")
         for name, found in sorted(tried.items(), key=agreement_order)
     ]
     print_table(
@@ -67,13 +66,41 @@ def main() -> None:
     print(f"not at hand: {len(names()) - len(models)} others; see --weights and --download")
 
 
-def agreement_order(tried: tuple[str, ConfidenceComparison]) -> tuple[int, float, str]:
-    """The sort key: most images classified as listed, then the smallest mean difference of confidence, then the name.
+class Agreement(NamedTuple):
+    """The images classified as listed, and the differences of their confidences, in probability; NaN without any."""
 
-    The number of classes with the same images is left out, because it needs scores of all images.
-    """
+    as_listed: int
+    mean: float
+    largest: float
+
+
+def agreement(scores: pd.DataFrame, listed: pd.DataFrame) -> Agreement:
+    """Compare a published list of one model with scores that have a row for each of its images."""
+    classes, probabilities = top5_predictions(scores)
+    first = pd.DataFrame({"image_id": scores["image_id"], "top1": classes[:, 0], "found": probabilities[:, 0]})
+    joined = listed.merge(first, on="image_id", validate="one_to_one")
+    as_listed = joined[joined["top1"] == joined["class_index"]]
+    # otherwise the differences would be rounded to float32
+    differences = (as_listed["confidence"].astype("float64") - as_listed["found"]).abs()
+    return Agreement(len(as_listed), float(differences.mean()), float(differences.max()))
+
+
+def agreement_order(tried: tuple[str, Agreement]) -> tuple[int, float, str]:
+    """The sort key: most images classified as listed, then the smallest mean difference, then the name."""
     name, found = tried
-    return -len(found.differences), math.inf if found.mean is None else found.mean, name
+    return -found.as_listed, found.mean if found.as_listed else 0.0, name
+
+
+def list_of(path: Path, role: str, index: pd.DataFrame) -> pd.DataFrame:
+    """The published list of one model, of images of an index; columns as of `read_top5`.
+
+    Raises CleansetError as `read_top5` does, and for a model without a list.
+    """
+    lists = read_top5(path, dict(zip(index["image_id"], index["real_classes"], strict=True)))
+    if role not in set(lists["model"]):
+        expected = ", ".join(lists["model"].unique()) or "none"
+        raise CleansetError(f"{path}: no list of model {shown(role)}; expected one of {expected}")
+    return lists[lists["model"] == role].reset_index(drop=True)
 
 
 def names() -> list[str]:

@@ -3,16 +3,13 @@
 Compared with the smallest possible number of verdicts and with simpler orders of review.
 """
 
-import statistics
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from time import process_time
 
 import numpy as np
 import pandas as pd
 
-import simulation
 from cleanset.classes import imagenet
 from cleanset.edition.params import ReviewPolicy
 from cleanset.edition.paths import Edition
@@ -22,7 +19,7 @@ from cleanset.review.store import read_reviews
 from cleanset.selection.fill import UNREVIEWED, Decision, fill, with_decisions
 from cleanset.sets.published.lists import MOST, read_top5
 from cleanset.vocabulary import TIERS
-from measuring import PROJECT, print_machine, print_measures, print_table, share
+from measuring import PROJECT, print_machine, print_table, share
 from replay import read_pool, real_labels
 
 IMAGENET = Edition(PROJECT / "imagenet")
@@ -31,10 +28,10 @@ ROLE = "norm_robust"
 LEFT_OUT = 916
 """Class n06359193 (web site), which the authors left out as digital by nature."""
 PLACES = 3
+BOX = (0, 0, 500, 335)
+"""The box of every crop, in pixels."""
 SEED = 20_11
 GOAL = 0.6
-MILLISECONDS = 1.0
-SECONDS = 2
 KEY_PRESSES = {"clean": 1, "reject": 2, "crop": 4}
 """c; r and the reason; x, the reason, v and Enter around a box that is drawn with the mouse."""
 KEY_PRESSES_OF_BOX = 3
@@ -47,11 +44,10 @@ Truth = dict[Key, Decision]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Questions of the queue: images without a verdict, images that lack only a box; processor seconds by turn."""
+    """Questions of the queue: images without a verdict, and images that lack only a box."""
 
     verdicts: set[Key]
     boxes: set[Key]
-    turns: list[float]
 
 
 def main() -> None:
@@ -64,12 +60,9 @@ def main() -> None:
     rates = rates_by_rank(published, ranks)
     truth = verdicts(tables, published, ranks_of(lists), rates)
     listed = sorted(set(lists["class_index"]) - {LEFT_OUT})
-    start = process_time()
     classes = candidates_by_class(tables, listed)
-    seconds = process_time() - start
     of_one = {index: {ROLE: by_role[ROLE]} for index, by_role in classes.items()}
     print_machine()
-    print_rates(rates)
     of_all = ask_all(classes, truth, {})
     ways = {
         f"{ROLE} alone": (ask_all(of_one, truth, {}), ranks),
@@ -80,7 +73,6 @@ def main() -> None:
     print_effort(ways, truth, len(listed))
     tables = {role: table[table["class_index"].isin(listed)] for role, table in tables.items()}
     print_ways(of_all, tables, truth, len(listed))
-    print_speed(sum(map(len, tables.values())), seconds, of_all.turns)
 
 
 def candidates_of_models(
@@ -156,7 +148,7 @@ def decision_of(verdict: str) -> Decision:
     """Return a verdict as a decision that counts."""
     if verdict == "clean":
         return Decision("clean")
-    return Decision("crop", "watermark", simulation.BOX) if verdict == "crop" else Decision("reject", "watermark")
+    return Decision("crop", "watermark", BOX) if verdict == "crop" else Decision("reject", "watermark")
 
 
 def keys_of(table: pd.DataFrame) -> set[Key]:
@@ -166,15 +158,10 @@ def keys_of(table: pd.DataFrame) -> set[Key]:
 def ask_all(classes: Mapping[int, ByRole], truth: Truth, decided_before: Mapping[Key, Decision]) -> Asked:
     """Review every class, always the first question."""
     decided = dict(decided_before)
-    asked = Asked(set(), set(), [])
+    asked = Asked(set(), set())
     for class_index, by_role in classes.items():
         decide = decide_by(decided, class_index)
-        while True:
-            start = process_time()
-            to_ask = questions(by_role, dict.fromkeys(by_role, decide), PLACES, crops_in_rank=True)
-            asked.turns.append(process_time() - start)
-            if not to_ask:
-                break
+        while to_ask := questions(by_role, dict.fromkeys(by_role, decide), PLACES, crops_in_rank=True):
             key = class_index, to_ask[0].image_id
             (asked.boxes if to_ask[0].only_box else asked.verdicts).add(key)
             decided[key] = truth[key]
@@ -197,23 +184,6 @@ def needed_by(table: pd.DataFrame, truth: Truth) -> set[Key]:
     tier, last_tier = (beside[name].map(TIERS.index, na_action="ignore") for name in ("tier", "tier_of_last"))
     goes_before = (tier == last_tier) & (beside["rank"] <= beside["rank_of_last"])
     return keys_of(beside[last_tier.isna() | (tier < last_tier) | goes_before])
-
-
-def print_rates(rates: Mapping[int | None, Counter[str]]) -> None:
-    def percent(rate: Counter[str], *names: str) -> str:
-        return f"{100 * sum(rate[name] for name in names) / rate.total():.1f}"
-
-    print_table(
-        f"The published verdicts on the Top-5 of {ROLE}, without class {LEFT_OUT}, in percent",
-        ("rank", "images looked at", "flawed", "rejected", "cropped"),
-        [
-            (
-                "all" if rank is None else str(rank), f"{rate.total():,}", percent(rate, "reject", "crop"),
-                percent(rate, "reject"), percent(rate, "crop"),
-            )
-            for rank, rate in rates.items()
-        ],
-    )  # fmt: skip
 
 
 def print_effort(ways: Mapping[str, tuple[Asked, Collection[Key]]], truth: Truth, classes: int) -> None:
@@ -253,20 +223,6 @@ def print_ways(asked: Asked, tables: Mapping[str, pd.DataFrame], truth: Truth, c
         [(name, f"{each:,}", f"{each / classes:.2f}", f"{count / each:.3f}", limit) for name, each, limit in rows],
     )
     print(f"The same images as the oracle's: {'yes' if asked.verdicts == fewest else 'NO'}.")
-
-
-def print_speed(rows: int, seconds: float, turns: list[float]) -> None:
-    milliseconds = [1000 * turn for turn in turns]
-    median = statistics.median(milliseconds)
-    slowest = statistics.quantiles(milliseconds, n=100)[-1]
-    print_measures(
-        "Processor time",
-        [
-            (f"candidates by class, {rows:,} rows, s", seconds, ".2f", SECONDS),
-            ("questions of a class, median, ms", median, ".3f", MILLISECONDS),
-            ("questions of a class, 99th of 100, ms", slowest, ".3f", MILLISECONDS),
-        ],
-    )
 
 
 if __name__ == "__main__":

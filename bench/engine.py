@@ -4,15 +4,10 @@ A stand-in device waits for a fixed time for each image of a query. Changed imag
 cores of this machine: beside answers to them stands the limit, which is the devices' or the cores', whichever is lower,
 and the cores' is measured without a device, with as many processes. Rates are taken from the moment when every worker
 has finished a shard until the first one has finished its last, so that the start of processes does not count.
-
-Then a real network on the cores of this machine: by the clock, which other work on it lengthens, and by the processor
-seconds of all workers, from which the time on idle cores follows: two workers that need no more of them for an image
-than one does are twice as fast there.
 """
 
 import argparse
 import io
-import os
 import sys
 import threading
 import time
@@ -22,14 +17,12 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from multiprocessing import active_children
 from pathlib import Path
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import timm
 import torch
 from PIL import Image
 from torch import Tensor, nn
@@ -63,7 +56,6 @@ SHARDS_PER_DEVICE = 12
 ANSWERED_SHARDS_PER_DEVICE = 24
 AHEAD = 6
 """Shards of answers for which images may have been made while the workers waited for each other: they do not count."""
-SHARDS_PER_CORE = {"pgd": 4, "spsa": 12}
 SCORED_SHARD = 64
 """Images in a shard of scores."""
 ANSWERED_SHARD = 32
@@ -88,9 +80,6 @@ ATTACKS: Mapping[str, Mapping[str, object]] = {
 ANSWERS = "answers"
 COMPUTATIONS = ("score", ANSWERS, *ATTACKS)
 LIMIT = 0.9
-NETWORK = "resnet18"
-CORES = 2
-"""Workers at most that compute a network on the cores of this machine."""
 CPU = torch.device("cpu")
 
 
@@ -151,22 +140,14 @@ class Timed:
         self.worker.stop()
 
 
-@dataclass(frozen=True)
-class Rate:
-    """Images by the second of the clock, and by the processor second of all workers together."""
-
-    by_clock: float
-    by_processor: float
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--devices", type=int, nargs="+", default=list(DEVICES))
     parser.add_argument("--only", nargs="+", default=[*COMPUTATIONS], choices=COMPUTATIONS)
     arguments = parser.parse_args()
     worker_processes([*SEARCHING, *CHANGING])
-    rates: dict[str, list[Rate]] = {}
-    made: list[Rate] = []
+    rates: dict[str, list[float]] = {}
+    made: list[float] = []
     with scratch() as folder:
         for name in arguments.only:
             rates[name] = []
@@ -176,99 +157,61 @@ def main() -> None:
                     made.append(changed_alone(folder, count))
                 rate = rate_of(folder, name, count)
                 rates[name].append(rate)
-                print(f"{name}, {count} devices: {rate.by_clock:.2f} images/s", file=sys.stderr)
-        workers = [*range(1, min(CORES, available_cores()) + 1)]
-        on_cores = {
-            name: [attacked(folder, name, count, NETWORK) for count in workers]
-            for name in ATTACKS
-            if name in arguments.only
-        }
+                print(f"{name}, {count} devices: {rate:.2f} images/s", file=sys.stderr)
     print_machine("torch", "timm")
-    rows = []
-    for name, found in rates.items():
-        alone = found[0].by_clock / arguments.devices[0]
-        linear = [rate.by_clock / count / alone for rate, count in zip(found, arguments.devices, strict=True)]
-        rows.append((name, *(f"{rate.by_clock:,.1f}" for rate in found)))
-        rows.append(
-            (f"{name}, cores that it keeps busy", *(f"{rate.by_clock / rate.by_processor:.2f}" for rate in found))
-        )
-        if name != ANSWERS:
-            rows.append((f"{name}, of linear, at least {LIMIT}", *(f"{each:.2f}" for each in linear)))
-            continue
-        limits = [
-            min((count * 1000 / SCORE_MILLISECONDS, "devices"), (cores.by_clock, "cores"))
-            for count, cores in zip(arguments.devices, made, strict=True)
-        ]
-        rows.append(("changed images made without a device", *(f"{each.by_clock:,.1f}" for each in made)))
-        rows.append((f"{name}, the limit is that of the", *(what for _, what in limits)))
-        of_limit = [rate.by_clock / limit for rate, (limit, _) in zip(found, limits, strict=True)]
-        rows.append((f"{name}, of the limit, at least {LIMIT}", *(f"{each:.2f}" for each in of_limit)))
     title = (
         f"Images a second by the number of stand-in devices, which take {SCORE_MILLISECONDS:.0f} ms for an image that "
         f"is scored or answered, and {QUERY_MILLISECONDS:.0f} ms for one of a query"
     )
-    print_table(title, ("what", *map(str, arguments.devices)), rows)
-    rows = []
-    for name, of_name in on_cores.items():
-        one = of_name[0]
-        on_idle_cores = [
-            each.by_processor * count / one.by_processor for each, count in zip(of_name, workers, strict=True)
+    print_table(title, ("what", *map(str, arguments.devices)), rows_of(rates, made, arguments.devices))
+
+
+def rows_of(
+    rates: Mapping[str, Sequence[float]], made: Sequence[float], devices: Sequence[int]
+) -> list[tuple[str, ...]]:
+    """The rows of the table; `made`: the rates of changed images made without a device."""
+    rows: list[tuple[str, ...]] = []
+    for name, found in rates.items():
+        rows.append((name, *(f"{rate:,.1f}" for rate in found)))
+        if name != ANSWERS:
+            alone = found[0] / devices[0]
+            linear = [rate / count / alone for rate, count in zip(found, devices, strict=True)]
+            rows.append((f"{name}, of linear, at least {LIMIT}", *(f"{each:.2f}" for each in linear)))
+            continue
+        limits = [
+            min((count * 1000 / SCORE_MILLISECONDS, "devices"), (cores, "cores"))
+            for count, cores in zip(devices, made, strict=True)
         ]
-        rows.append((f"{name}, images/s", *(f"{each.by_clock:,.2f}" for each in of_name)))
-        rows.append((f"{name}, images a processor second", *(f"{each.by_processor:,.2f}" for each in of_name)))
-        rows.append((f"{name}, times one, by the clock", *(f"{each.by_clock / one.by_clock:.2f}" for each in of_name)))
-        rows.append((f"{name}, times one, on idle cores", *(f"{each:.2f}" for each in on_idle_cores)))
-    if rows:
-        title = f"{NETWORK} in float64 by the number of workers, on as many cores"
-        print_table(title, ("what", *map(str, workers)), rows)
+        rows.append(("changed images made without a device", *(f"{each:,.1f}" for each in made)))
+        rows.append((f"{name}, the limit is that of the", *(what for _, what in limits)))
+        of_limit = [rate / limit for rate, (limit, _) in zip(found, limits, strict=True)]
+        rows.append((f"{name}, of the limit, at least {LIMIT}", *(f"{each:.2f}" for each in of_limit)))
+    return rows
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A shard, when it was finished: by the clock, and by the processor seconds of all workers until then."""
+    """A shard, and when it was finished."""
 
     worker: Hashable
     images: int
     seconds: float
-    processor_seconds: float
 
 
-def processor_seconds() -> float:
-    """Processor seconds of this process and of the workers in processes of their own, which run."""
-    ticks = 0
-    for each in active_children():
-        with suppress(FileNotFoundError):
-            # behind the name of the program, which may hold blanks
-            fields = Path(f"/proc/{each.pid}/stat").read_text().rpartition(") ")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-    return process_time() + ticks / os.sysconf("SC_CLK_TCK")
-
-
-def measured(workers: Sequence[Worker[Any]], tasks: Sequence[Task], skipped: int = 1) -> Rate:
+def measured(workers: Sequence[Worker[Any]], tasks: Sequence[Task], skipped: int = 1) -> float:
     """The rate while all workers compute, each from its shard number `skipped` on."""
     finished: list[Finished] = []
 
     def keep(number: int, worker: int) -> None:
-        images = len(tasks[number].ids)
-        finished.append(Finished(worker, images, perf_counter(), processor_seconds()))
+        finished.append(Finished(worker=worker, images=len(tasks[number].ids), seconds=perf_counter()))
 
     barrier = threading.Barrier(len(workers))
     compute([Timed(number, each, barrier) for number, each in enumerate(workers)], tasks, keep)
-    span = span_of(finished, len(workers), skipped)
-    return Rate(by_clock=span.images / span.seconds, by_processor=span.images / max(span.processor_seconds, 1e-9))
+    return rate_while_all_compute(finished, len(workers), skipped)
 
 
-@dataclass(frozen=True)
-class Span:
-    """A time in which all workers compute, and the images that they compute in it."""
-
-    seconds: float
-    processor_seconds: float
-    images: float
-
-
-def span_of(finished: Sequence[Finished], workers: int, skipped: int = 1) -> Span:
-    """The time from when each worker has finished `skipped` shards until the first one has finished its last.
+def rate_while_all_compute(finished: Sequence[Finished], workers: int, skipped: int) -> float:
+    """Images a second from when each worker has finished `skipped` shards until the first has finished its last.
 
     Of a shard that is in progress as much counts as has passed of its time. Where there is no such time it is from the
     first shard to the last, and said so. Exits where a worker has finished none.
@@ -284,21 +227,14 @@ def span_of(finished: Sequence[Finished], workers: int, skipped: int = 1) -> Spa
     if end <= begin:
         print("not all workers compute at once: give them more shards", file=sys.stderr)
         begin, end = in_order[0].seconds, in_order[-1].seconds
-
-    def between(shards: Sequence[Finished], values: Sequence[float]) -> float:
-        """By how much a number that is known at the end of each shard grows from `begin` to `end`."""
-        return float(np.subtract(*np.interp([end, begin], [each.seconds for each in shards], values)))
-
-    return Span(
-        seconds=end - begin,
-        processor_seconds=between(in_order, [each.processor_seconds for each in in_order]),
-        images=sum(
-            between(shards, np.cumsum([each.images for each in shards]).tolist()) for shards in by_worker.values()
-        ),
-    )
+    images = 0.0
+    for shards in by_worker.values():
+        done = np.cumsum([each.images for each in shards])
+        images += float(np.subtract(*np.interp([end, begin], [each.seconds for each in shards], done)))
+    return images / (end - begin)
 
 
-def scored(devices: int) -> Rate:
+def scored(devices: int) -> float:
     """The rate of `score`."""
     settings = Settings([StandIn(CPU)] * devices, "float32", BATCH, devices)
     with open_pipelines(partial(same, drawn(0)), PREPROCESSING, settings) as pipelines, arithmetic("float32"):
@@ -317,14 +253,14 @@ def score_tasks(shards: int) -> list[Task]:
     return [Task(number, [f"{image}" for image in ids]) for number, ids in enumerate(grouped(numbers, SCORED_SHARD))]
 
 
-def rate_of(folder: Path, name: str, devices: int) -> Rate:
+def rate_of(folder: Path, name: str, devices: int) -> float:
     """The rate of a computation on stand-in devices."""
     if name == "score":
         return scored(devices)
     return answered(folder, devices) if name == ANSWERS else attacked(folder, name, devices)
 
 
-def answered(folder: Path, devices: int) -> Rate:
+def answered(folder: Path, devices: int) -> float:
     """The rate of answers to changed images, each of which is made by a corruption."""
     images = changed_images(folder)
     settings = Settings([StandIn(CPU)] * devices, "float32", BATCH, available_cores())
@@ -347,7 +283,7 @@ def pass_tasks(images: ChangedImages, shards: int) -> list[PassTask]:
     return [PassTask(number, ids, {"model": ids}) for number, ids in enumerate(groups)]
 
 
-def changed_alone(folder: Path, devices: int) -> Rate:
+def changed_alone(folder: Path, devices: int) -> float:
     """The rate at which the processes of so many devices make changed images that nobody looks at."""
     images = changed_images(folder)
     groups = list(grouped(changed_names(images, devices * SHARDS_PER_DEVICE), ANSWERED_SHARD))
@@ -357,10 +293,8 @@ def changed_alone(folder: Path, devices: int) -> Rate:
         for _ in range(len(groups) // 3):
             next(made)
         begin = perf_counter()
-        processor = processor_seconds()
         count = sum(len(batch.image_ids) for batch in made)
-        seconds = perf_counter() - begin
-        return Rate(by_clock=count / seconds, by_processor=count / (processor_seconds() - processor))
+        return count / (perf_counter() - begin)
 
 
 def changed_images(folder: Path) -> ChangedImages:
@@ -394,11 +328,11 @@ def drawn(seed: int, side: int = SIDE) -> bytes:
     return out.getvalue()
 
 
-def attacked(folder: Path, name: str, devices: int, network: str = "") -> Rate:
-    """The rate of an attack on stand-in devices, or with the name of a network on as many cores."""
-    tasks = attack_tasks(name, devices * (SHARDS_PER_CORE[name] if network else SHARDS_PER_DEVICE))
-    device = Device(CPU) if network else StandIn(CPU)
-    opening = partial(open_attack, folder, name, len(tasks), network)
+def attacked(folder: Path, name: str, devices: int) -> float:
+    """The rate of an attack on stand-in devices."""
+    tasks = attack_tasks(name, devices * SHARDS_PER_DEVICE)
+    device = StandIn(CPU)
+    opening = partial(open_attack, folder, name, len(tasks))
     here = opening(Place(device))
     elsewhere = Elsewhere(name=name, open=opening, made_from=here.made_from)
     further = further_workers(elsewhere, [device] * devices, devices, SEARCHING)
@@ -417,17 +351,15 @@ def attack_params(name: str) -> AttackParams:
     return AttackParams.model_validate({"attacks": {name: ATTACKS[name]}})
 
 
-def open_attack(folder: Path, name: str, shards: int, network: str, place: Place) -> Opened[Any]:
-    """An attack on the waiting network, or on one of timm with random weights, in float64."""
+def open_attack(folder: Path, name: str, shards: int, place: Place) -> Opened[Any]:
+    """An attack on the waiting network."""
     path = folder / "image.JPEG"
     with replacing(path) as temporary:
         temporary.write_bytes(drawn(0))
     digest = sha256(path.read_bytes())
     files = [file for task in attack_tasks(name, shards) for file in task.ids]
     ids = {file: f"ILSVRC2012_val_{number + 1:08d}" for number, file in enumerate(files)}
-    torch.manual_seed(0)
-    computed = timm.create_model(network).eval() if network else Waiting(QUERY_MILLISECONDS)
-    model = LoadedModel(computed, PREPROCESSING, "", classes=1000)
+    model = LoadedModel(Waiting(QUERY_MILLISECONDS), PREPROCESSING, "", classes=1000)
     device = place.device.torch
     judge = Judge(model, device)
     # an image that is misclassified from the beginning takes one query
@@ -440,7 +372,7 @@ def open_attack(folder: Path, name: str, shards: int, network: str, place: Place
         files={file: StudyFile(path, digest, image_id) for file, image_id in ids.items()},
         classes=imagenet(),
         judge=judge,
-        how=Searching(device, "float64" if network else "float32", BATCH),
+        how=Searching(device, "float32", BATCH),
         seed=0,
     )
     attacking = Attacking(attack_params(name), name, target, AttackedFolder(folder / name))

@@ -168,19 +168,9 @@ def masked(mask: Callable[[Tensor], Tensor], factor: float) -> Callable[[Tensor]
     return with_gradient(lambda gradient: gradient * (1 + (factor - 1) * mask(gradient)))
 
 
-def moved(mask: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """The gradient of another place under a mask."""
-    return with_gradient(lambda gradient: torch.where(mask(gradient) > 0, gradient.roll((37, 53), (2, 3)), gradient))
-
-
 def levels(number: int) -> Callable[[Tensor], Tensor]:
     """Pixels in a number of levels (W. Xu and others 2018)."""
     return lambda pixels: torch.round(pixels * (number - 1)) / (number - 1)
-
-
-def blurred(pixels: Tensor) -> Tensor:
-    """The mean of 3 x 3 pixels."""
-    return nn.functional.avg_pool2d(nn.functional.pad(pixels, (1, 1, 1, 1), mode="reflect"), 3, 1)
 
 
 def median(pixels: Tensor) -> Tensor:
@@ -200,23 +190,6 @@ def blocks(pixels: Tensor) -> Tensor:
     return found.permute(0, 1, 2, 4, 3, 5).reshape(pixels.shape)
 
 
-def hashed(pixels: Tensor) -> list[int]:
-    """A number of each image's levels."""
-    numbers = torch.round(pixels.detach().double() * 255).long()
-    return [int((each.flatten() * (torch.arange(each.numel()) % 9973 + 1)).sum()) for each in numbers]
-
-
-def hashed_roll(pixels: Tensor) -> Tensor:
-    """Images moved by up to two pixels, by a number of the image."""
-    return torch.stack([each.roll(number % 5 - 2, 2) for each, number in zip(pixels, hashed(pixels), strict=True)])
-
-
-def hashed_mirror(pixels: Tensor) -> Tensor:
-    """Images mirrored by the lowest bit of the sum of their levels."""
-    odd = torch.round(pixels.detach() * 255).sum(dim=(1, 2, 3)) % 2 > 0
-    return torch.where(odd[:, None, None, None], pixels.flip(3), pixels)
-
-
 def drawn_noise(pixels: Tensor) -> Tensor:
     """Noise, another whenever the model is asked."""
     return pixels + 0.05 * torch.randn_like(pixels)
@@ -228,11 +201,6 @@ def drawn_size(pixels: Tensor) -> Tensor:
     left = int(torch.randint(0, SIDE - side + 1, ()))
     small = nn.functional.interpolate(pixels, (side, side), mode="bilinear")
     return nn.functional.pad(small, (left, SIDE - side - left, left, SIDE - side - left))
-
-
-def dropped(pixels: Tensor) -> Tensor:
-    """A tenth of the pixels is left out, as of stochastic activation pruning (G. Dhillon and others 2018)."""
-    return nn.functional.dropout(pixels, 0.1, training=True)
 
 
 class OfClasses(Around):
@@ -251,17 +219,6 @@ class OfClasses(Around):
         return logits
 
 
-class Votes(Around):
-    """A vote of each of five moved copies, and a trace of the logits."""
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        """Votes."""
-        logits = [self.network(pixels.roll(by, 3)) for by in range(5)]
-        votes = torch.stack([nn.functional.one_hot(each.argmax(dim=1), each.shape[1]) for each in logits]).sum(dim=0)
-        found: Tensor = votes.to(pixels) + 1e-6 * logits[0]
-        return found
-
-
 class Cheating(Around):
     """Other pixels where a gradient is wanted."""
 
@@ -274,35 +231,20 @@ class Cheating(Around):
 MASKED: dict[str, Network] = {
     "rounded to 16 levels": lambda: Around(instead(levels(16))),
     "rounded to 8 levels, a leak": lambda: Around(instead(levels(8), 1e-9)),
-    "rounded, a wave leaks": lambda: Around(lambda pixels: levels(16)(pixels) + 1e-9 * torch.sin(1000 * pixels)),
     "blocks as of a JPEG": lambda: Around(instead(blocks)),
-    "blocks as of a JPEG, a leak": lambda: Around(instead(blocks, 1e-9)),
-    "median, no gradient": lambda: Around(instead(median)),
     "median, a roll leaks": lambda: Around(lambda pixels: instead(median)(pixels) + 1e-6 * _same(pixels).roll(9, 2)),
-    "blur, no gradient": lambda: Around(instead(blurred)),
     "turned around": lambda: Around(with_gradient(lambda gradient: -gradient)),
-    "moved": lambda: Around(with_gradient(lambda gradient: gradient.roll((5, 7), (2, 3)))),
-    "mirrored": lambda: Around(with_gradient(lambda gradient: gradient.flip(3))),
     "noise in place of it": lambda: Around(with_gradient(_noise)),
-    "middle 27 %: 0": lambda: Around(masked(region(0.27), 0)),
     "middle 27 %: turned around": lambda: Around(masked(region(0.27), -1)),
-    "middle 27 %: moved": lambda: Around(moved(region(0.27))),
     "scattered 40 %: 0": lambda: Around(masked(scattered(0.4), 0)),
-    "scattered 27 %: turned around": lambda: Around(masked(scattered(0.27), -1)),
     "one color turned around": lambda: Around(with_gradient(_one_color)),
     "2 of 3 classes: turned around": lambda: OfClasses(-1.0),
-    "2 of 3 classes: 0": lambda: OfClasses(0.0),
     "noise when asked": lambda: Around(drawn_noise),
     "size when asked": lambda: Around(drawn_size),
-    "pixels dropped when asked": lambda: Around(dropped),
     "hashed noise": lambda: defences.Defended(defences.HashedNoise()),
-    "hashed move": lambda: Around(hashed_roll),
-    "mirrored by the lowest bit": lambda: Around(hashed_mirror),
     "logits times 1,000": lambda: Around(after=lambda logits: 1000 * logits),
     "probabilities": lambda: Around(after=lambda logits: logits.softmax(dim=1)),
-    "clamped probabilities": lambda: Around(after=lambda logits: torch.log(logits.softmax(dim=1).clamp(min=1e-4))),
     "one-hot": lambda: defences.OneHot(),
-    "votes": lambda: Votes(),
     "other pixels for a gradient": lambda: Cheating(),
 }
 """The defences, by what they do to the gradient or to the answers."""

@@ -2,19 +2,15 @@
 
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeVar
 
 from cleanset.plumbing.machine import available_cores
 
@@ -23,33 +19,22 @@ REAL = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real
 """The folder of real photographs and weights, which may be missing."""
 BIN = Path(sys.executable).parent
 """Where the environment keeps its commands."""
-PYTHON = Path(sys.executable)
-START = "spawn"
-"""Start method of the processes of `in_child`: new ones, without the memory of the bench."""
-
-Result = TypeVar("Result")
-_MIB = 2**20
-_MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Wall time, processor time and largest memory of one process, and what it printed."""
+    """Wall time and processor time of one process."""
 
     seconds: float
     processor_seconds: float
-    peak_mib: float
-    output: str
 
 
-def run(*command: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> Run:
+def run(*command: str | Path, cwd: Path) -> Run:
     """Run a command to its end and measure it. Exits with the command's output if it fails.
 
-    The kernel counts the memory of the process that starts another as a part of the other's
-    peak, so keep the memory of the bench itself small until everything is measured. Python imports this
-    checkout's code, installed or not.
+    Python imports this checkout's code, installed or not.
     """
-    env = dict(env or os.environ)
+    env = dict(os.environ)
     env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PROJECT / "src"), env.get("PYTHONPATH"))))
     with tempfile.TemporaryFile("w+") as output:
         start = perf_counter()
@@ -61,35 +46,7 @@ def run(*command: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -
         text = output.read()
     if process.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}: exit code {process.returncode}\n{text}")
-    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _MAXRSS_UNIT / _MIB, text)
-
-
-def cleanset(*arguments: str, edition: Path) -> Run:
-    """Run `cleanset` in the folder of an edition, as DVC would."""
-    return run(BIN / "cleanset", *arguments, cwd=edition)
-
-
-def in_child(work: Callable[..., Result], *arguments: Any) -> Result:
-    """The result of a function in a process of its own, which takes its memory with it."""
-    with ProcessPoolExecutor(1, mp_context=get_context(START)) as pool:
-        return pool.submit(work, *arguments).result()
-
-
-def together(runs: Sequence[Run]) -> Run:
-    """Several runs, one after the other, as one."""
-    return Run(
-        sum(each.seconds for each in runs),
-        sum(each.processor_seconds for each in runs),
-        max(each.peak_mib for each in runs),
-        "".join(each.output for each in runs),
-    )
-
-
-def figures(runs: Sequence[Run]) -> tuple[float, float, float]:
-    """The medians of wall and processor time, which other work disturbs less, and the largest memory in MiB."""
-    times = [(each.seconds, each.processor_seconds) for each in runs]
-    seconds, processor_seconds = (statistics.median(column) for column in zip(*times, strict=True))
-    return seconds, processor_seconds, max(each.peak_mib for each in runs)
+    return Run(seconds, usage.ru_utime + usage.ru_stime)
 
 
 @contextmanager
@@ -118,19 +75,6 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
     rule = ["-" * (width + 2) if place == 0 else "-" * (width + 1) + ":" for place, width in enumerate(widths)]
     print(f"\n{title}\n", shown(lines[0]), f"|{'|'.join(rule)}|", *map(shown, lines[1:]), sep="\n")
-
-
-Measure = tuple[str, float, str, float | None]
-"""Name, value, format and limit of a measure."""
-
-
-def print_measures(title: str, measures: Iterable[Measure]) -> None:
-    """Print a table of single values with their limits."""
-    rows = [
-        (what, f"{value:{form}}", *(("", "") if limit is None else (f"{limit:g}", share(value, limit))))
-        for what, value, form, limit in measures
-    ]
-    print_table(title, ("what", "found", "limit", "of the limit"), rows)
 
 
 def print_machine(*libraries: str) -> None:

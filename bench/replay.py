@@ -226,9 +226,7 @@ def run(out: Path) -> Replay:
 
 def _make_empty(out: Path) -> None:
     """Remove an earlier replay. Raises CleansetError if `out` holds anything else."""
-    # versions up to 3 left two editions there
-    ours = {SELECTION_CSV, CROPS_LAST_CSV, "as_published", "crops_last"}
-    others = sorted({path.name for path in out.iterdir()} - ours) if out.is_dir() else []
+    others = sorted({path.name for path in out.iterdir()} - {SELECTION_CSV, CROPS_LAST_CSV}) if out.is_dir() else []
     if others or out.is_file():
         raise CleansetError(f"{out}: there is {others[0] if others else 'a file'}; expected a new or empty folder")
     shutil.rmtree(out, ignore_errors=True)

@@ -1,7 +1,6 @@
 """Scoring full-size photographs from a tar: against the pure forward rate, decoding, and a plain timm loop.
 
-Every way runs in a process of its own, the ways alternate. With --memory: the stage's memory for
-1,000 and for 50,000 images instead.
+Every way runs in a process of its own, the ways alternate.
 """
 
 import argparse
@@ -9,8 +8,10 @@ import io
 import os
 import statistics
 import sys
+import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from itertools import cycle, islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -18,23 +19,23 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from measuring import REAL, Run, cleanset, print_machine, print_table, run, scratch, share
+from measuring import REAL, print_machine, print_table, run, scratch, share
 
 NAMES = {
     "forward": "(a) forward, images ready",
-    "forward_torch": "the same, threads inside operators",
     "threads": "decoding, threads",
     "processes": "decoding, processes",
     "stage": "(b) cleanset score",
     "start": "of it: its start, with 4 images",
     "timm": "(c) plain timm loop",
 }
+DRAWN = 150
+"""Number of drawn images where there is no photograph."""
 READY_IMAGES = 32
 """Images that are decoded beforehand for the pure forward rate, unless a batch is larger."""
 TIMM_BATCH = 64
 """Batch size of the plain loop without a GPU; with one it is score.batch_size."""
 LIMIT_OF_BOTH = 0.9
-LIMIT_MEMORY = 1.1
 ROLE = "standard"
 CLEANSET = (sys.executable, "-c", "from cleanset.cli import main; main()")
 """The command, which need not be installed as one."""
@@ -42,8 +43,6 @@ START = "forkserver"
 """Start method of the processes of `in_process`."""
 LIBRARIES = ["numpy", "pandas", "PIL.Image", "pyarrow.parquet", "pydantic", "safetensors.torch", "timm", "torch"]
 """Libraries that are imported once for all ways."""
-FEW = 1_000
-MANY = 50_000
 TAR = "images.tar"
 WEIGHTS = "weights.safetensors"
 Times = tuple[float, float]
@@ -58,10 +57,9 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--images", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--memory", action="store_true")
     arguments = parser.parse_args()
     with scratch() as folder:
-        (memory if arguments.memory else speed)(arguments, folder)
+        speed(arguments, folder)
 
 
 def speed(arguments: argparse.Namespace, folder: Path) -> None:
@@ -91,7 +89,7 @@ def speed(arguments: argparse.Namespace, folder: Path) -> None:
         for name, text in NAMES.items()
         if name != "start"
     ]
-    rows.insert(5, (NAMES["start"], *(f"{value:.1f}" for value in middle["start"]), ""))
+    rows.insert(4, (NAMES["start"], *(f"{value:.1f}" for value in middle["start"]), ""))
     steady = [whole - start for whole, start in zip(middle["stage"], middle["start"], strict=True)]
     both = [forward + decoding for forward, decoding in zip(middle["forward"], middle["threads"], strict=True)]
     rows += [
@@ -109,23 +107,6 @@ def speed(arguments: argparse.Namespace, folder: Path) -> None:
         f"{arguments.model}, {arguments.precision}, {count:,} images ({source}), median of {arguments.rounds} rounds"
     )
     print_table(title, ("what", "seconds", "processor seconds", "images/s"), rows)
-
-
-def memory(arguments: argparse.Namespace, folder: Path) -> None:
-    """Measure and print the memory that the stage takes for few and for many small images."""
-    rows: list[tuple[str, ...]] = []
-    peaks = []
-    for count in (FEW, MANY):
-        edition = folder / str(count)
-        changed = {"images": count, "model": "test_vit", "precision": "float32"}
-        in_process("build", edition, argparse.Namespace(**(vars(arguments) | changed)))
-        done: Run = cleanset("score", "--model", ROLE, edition=edition)
-        peaks.append(done.peak_mib)
-        rows.append((f"{count:,} images", f"{done.peak_mib:,.0f}", f"{done.seconds:.0f}"))
-    rows.append(("ratio", f"{peaks[1] / peaks[0]:.2f}", ""))
-    rows.append(("limit", f"{LIMIT_MEMORY}", ""))
-    print_machine()
-    print_table("Memory of cleanset score, test_vit, float32, small images", ("what", "peak MiB", "seconds"), rows)
 
 
 def stage(edition: Path) -> Times:
@@ -166,8 +147,8 @@ def way(arguments: argparse.Namespace) -> Any:
     if arguments.way == "timm":
         return timm_loop(arguments.folder, params, settings, image_ids)
     model, read = model_and_images(arguments.folder, params)
-    if arguments.way.startswith("forward"):
-        return forward(model, read, settings, image_ids, inside=arguments.way == "forward_torch")
+    if arguments.way == "forward":
+        return forward(model, read, settings, image_ids)
     return decoding(model, read, settings, image_ids, processes=arguments.way == "processes")
 
 
@@ -206,7 +187,7 @@ def timed(into: list[float]) -> Iterator[None]:
     into.append(sum(os.times()[:4]) - sum(before[:4]))
 
 
-def forward(model: Any, read: Any, settings: Any, image_ids: Sequence[str], inside: bool) -> list[float]:
+def forward(model: Any, read: Any, settings: Any, image_ids: Sequence[str]) -> list[float]:
     """The forward pass alone, of as many images, from a few that are decoded beforehand; they stay on the device."""
     import numpy as np
     import torch
@@ -219,7 +200,7 @@ def forward(model: Any, read: Any, settings: Any, image_ids: Sequence[str], insi
     found: list[float] = []
     ready = np.stack([pixels_of(name, read, model.preprocessing) for name in image_ids[: max(READY_IMAGES, size)]])
     with arithmetic(settings.precision):
-        if not device.is_separate and not inside:
+        if not device.is_separate:
             scorer = Scorer(model, device, settings.precision)
             batches = [
                 PixelBatch(image_ids[:size], ready[at : at + size]) for at in range(0, len(ready) // size * size, size)
@@ -302,17 +283,10 @@ def build(arguments: argparse.Namespace) -> str:
     import timm
     from safetensors.torch import save_file
 
-    import simulation
-    from cleanset.dataset.ilsvrc import CLASSES
-    from photographs import photographs_or_drawings
-
     folder = arguments.folder
-    count = arguments.images
     folder.mkdir()
-    source, images = ("drawn, small", small_drawings()) if arguments.memory else photographs_or_drawings()
-    index = simulation.index_of([[number % CLASSES] for number in range(count)])
-    simulation.write_images(folder, index, images)
-
+    source, images = photographs_or_drawings()
+    write_images(folder, images, arguments.images)
     trained = REAL / "weights" / f"{arguments.model}.safetensors"
     weights = folder / WEIGHTS
     if trained.is_file():
@@ -336,18 +310,59 @@ def write_params(folder: Path, arguments: argparse.Namespace) -> None:
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
 
 
-def small_drawings() -> list[bytes]:
-    """Twenty small images."""
+def write_images(folder: Path, images: Sequence[bytes], count: int) -> None:
+    """Write a tar with that many images, the given ones again and again, and their index and locations."""
+    import pandas as pd
+
+    from cleanset.classes import imagenet
+    from cleanset.dataset.archives import locate, to_table
+    from cleanset.dataset.ilsvrc import CLASSES, image_id
+    from cleanset.edition.paths import Edition
+    from cleanset.images.codec import inspect
+    from cleanset.plumbing.files import sha256
+    from cleanset.tables import INDEX, LOCATIONS, write_table
+
+    archive = folder / TAR
+    edition = Edition(folder)
+    ids = [image_id(number) for number in range(1, count + 1)]
+    with tarfile.open(archive, "w") as tar:
+        for name, data in zip(ids, cycle(images), strict=False):
+            member = tarfile.TarInfo(f"{name}.JPEG")
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    facts = [asdict(inspect(data)) | {"size": len(data), "sha256": sha256(data)} for data in images]
+    classes = [number % CLASSES for number in range(count)]
+    index = pd.DataFrame(list(islice(cycle(facts), count))).assign(
+        image_id=ids,
+        ilsvrc_class=classes,
+        real_classes=pd.Series([[each] for each in classes], dtype=object),
+        single=True,
+    )
+    write_table(edition.index, index[INDEX.names], INDEX, imagenet())
+    write_table(edition.locations, to_table(locate(archive), archive), LOCATIONS, imagenet())
+
+
+def photographs_or_drawings() -> tuple[str, list[bytes]]:
+    """The real photographs beside the project or in CLEANSET_REAL; drawn ones where there are none."""
+    import numpy as np
+
+    photographs = [path.read_bytes() for path in sorted((REAL / "photos").glob("*.JPEG"))]
+    if photographs:
+        return f"{len(photographs)} real photographs, repeated", photographs
+    rng = np.random.default_rng(0)
+    return f"{DRAWN} drawn ones, repeated", [drawing(rng) for _ in range(DRAWN)]
+
+
+def drawing(rng: Any) -> bytes:
+    """A JPEG of the size, in pixels and in bytes, of the usual image of ImageNet."""
     import numpy as np
     from PIL import Image
 
-    found = []
-    for seed in range(20):
-        coarse = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-        out = io.BytesIO()
-        Image.fromarray(coarse).resize((120, 90)).save(out, format="JPEG")
-        found.append(out.getvalue())
-    return found
+    coarse = Image.fromarray(rng.integers(0, 256, (12, 16, 3), dtype=np.uint8)).resize((500, 375))
+    pixels = np.asarray(coarse) + rng.normal(0, 14, (375, 500, 3))
+    out = io.BytesIO()
+    Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(out, "JPEG", quality=94)
+    return out.getvalue()
 
 
 if __name__ == "__main__":

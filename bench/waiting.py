@@ -35,7 +35,7 @@ from cleanset.studies.robustness.images import ChangedImages, ChangeName, StudyF
 from cleanset.studies.robustness.one_pass import ModelInPass, OnePass
 from cleanset.studies.robustness.sections import UNCHANGED
 from measuring import REAL, print_machine, print_table, scratch, share
-from photographs import photographs_or_drawings
+from score import photographs_or_drawings
 
 MAX_WAITING_SHARE = 0.05
 MAX_OF_MODEL_ALONE = 1.15
@@ -45,7 +45,7 @@ IMAGES = {"cpu": 40, "cuda": 500}
 BATCH_SIZES = {"cpu": CPU_BATCH_SIZE, "cuda": 256}
 BATCHES_ALONE = 50
 """Batches that the rate of the model alone is measured on."""
-PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
+PRECISION: Precision = "float64"
 CHANGES = [(UNCHANGED, 0), *((name, severity) for name in CORRUPTIONS for severity in SEVERITIES)]
 PRELOADED = ["cleanset.studies.robustness.answering", *CHANGING]
 """Modules for the server of worker processes: each of these runs this main module again, with its imports."""
@@ -70,50 +70,38 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=IMAGES[kind], help=f"of each, {len(CHANGES)} changed ones")
     parser.add_argument("--model", default=MODELS[kind], help="a timm model; random weights, if need be")
-    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=PRECISIONS[:1])
     arguments = parser.parse_args()
     with scratch() as folder:
         device = torch.device(kind)
-        size = BATCH_SIZES[kind]
-        found = table(folder / "images", arguments.model, arguments.images, device, size, arguments.precisions)
+        found = table(folder / "images", arguments.model, arguments.images, device, BATCH_SIZES[kind])
     print_machine("torch", "timm", "imagecorruptions-imaug", "numba", "opencv-python-headless")
     print_table(*found)
 
 
 def table(
-    folder: Path,
-    name: str,
-    count: int,
-    device: torch.device,
-    batch_size: int,
-    precisions: Sequence[Precision] = PRECISIONS[:1],
+    folder: Path, name: str, count: int, device: torch.device, batch_size: int
 ) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
     """Measure; the title, header and rows of the table. The images are written into the new `folder`."""
     folder.mkdir()
     worker_processes(PRELOADED)
     source, files = stored(folder, count)
     model = model_of(name)
-    found = {str(precision): waited(model, files, device, precision, batch_size) for precision in precisions}
+    found = waited(model, files, device, batch_size)
     title = f"{name} on {device.type}, {len(files)} images x {len(CHANGES)} changes ({source})"
-    return title, ("what", *found, "limit"), rows_of(found, device.type)
+    return title, ("what", PRECISION, "limit"), rows_of(found, device.type)
 
 
-def rows_of(found: Mapping[str, Waited], kind: str) -> list[tuple[str, ...]]:
-    """The rows of the table: a column for each precision, and the limit."""
-    each = found.values()
-    on_gpu = kind == "cuda"
+def rows_of(found: Waited, kind: str) -> list[tuple[str, ...]]:
+    """The rows of the table: what was found, and the limit."""
+    max_of_model = f"{MAX_OF_MODEL_ALONE}" if kind == "cuda" else ""
     return [
-        ("changed images made alone, a second", *(f"{one.made:,.0f}" for one in each), ""),
-        ("model alone, images a second", *(f"{one.classified:,.1f}" for one in each), ""),
-        ("both at once, images a second", *(f"{one.both:,.1f}" for one in each), ""),
-        (
-            "time by that of the model alone",
-            *(share(one.classified, one.both) for one in each),
-            f"{MAX_OF_MODEL_ALONE}" if on_gpu else "",
-        ),
-        ("share spent waiting, start included", *(f"{one.of_all:.4f}" for one in each), f"{MAX_WAITING_SHARE}"),
-        ("of the limit", *(share(one.of_all, MAX_WAITING_SHARE) for one in each), ""),
-        ("share spent waiting after the first quarter", *(f"{one.later:.4f}" for one in each), ""),
+        ("changed images made alone, a second", f"{found.made:,.0f}", ""),
+        ("model alone, images a second", f"{found.classified:,.1f}", ""),
+        ("both at once, images a second", f"{found.both:,.1f}", ""),
+        ("time by that of the model alone", share(found.classified, found.both), max_of_model),
+        ("share spent waiting, start included", f"{found.of_all:.4f}", f"{MAX_WAITING_SHARE}"),
+        ("of the limit", share(found.of_all, MAX_WAITING_SHARE), ""),
+        ("share spent waiting after the first quarter", f"{found.later:.4f}", ""),
     ]
 
 
@@ -142,18 +130,16 @@ def model_of(name: str, preprocessing: ResizeAndCrop = PREPROCESSING) -> LoadedM
     return LoadedModel(torch.nn.Sequential(normalise, network).eval(), preprocessing, "", classes=len(imagenet()))
 
 
-def waited(
-    model: LoadedModel, files: Mapping[str, StudyFile], device: torch.device, precision: Precision, batch_size: int
-) -> Waited:
+def waited(model: LoadedModel, files: Mapping[str, StudyFile], device: torch.device, batch_size: int) -> Waited:
     """Make the changed images, classify as many, and do both at once, on all cores."""
     names = sorted(ChangeName(file, *change) for file in files for change in CHANGES)
     images = ChangedImages(files, corrupted_image, 85, 0)
     groups = partial(grouped, names, batch_size)
     cores = available_cores()
     torch.zeros(1, device=device)  # the device's own start does not count as waiting for images
-    with arithmetic(precision):
+    with arithmetic(PRECISION):
         made, ready = made_alone(images, batch_size, cores, list(groups()))
-        classified = classified_alone(Scorer(model, device_of(device), precision), ready, cores)
+        classified = classified_alone(Scorer(model, device_of(device), PRECISION), ready, cores)
         with scratch() as folder:
             shards = Shards(folder, "waiting", names, batch_size, classes=imagenet(), table=NAMED_ANSWERS)
             in_pass = {
@@ -161,7 +147,7 @@ def waited(
                     model=model, shards=shards, read_off=ReadAnswers(range(1000), dict.fromkeys(files, 0))
                 )
             }
-            settings = Settings([device_of(device)], precision, batch_size, cores)
+            settings = Settings([device_of(device)], PRECISION, batch_size, cores)
             times: list[tuple[float, float]] = []
             begin = perf_counter()
 

@@ -128,7 +128,7 @@ def test_the_comparability_card(mine: str, folder: Path, edition: Edition, tmp_p
     assert colours.weights_sha256 == named.weights_sha256
     assert colours.preprocessing_sha256 != named.preprocessing_sha256
     assert ComparabilityCard.from_json(json.loads((out / RESULTS).read_text())["comparability"]) == card
-    # the record of an earlier version
+    # a record without digests is computed anew
     record = json.loads((out / "mine_named.json").read_text())
     del record["pixels_sha256"], record["content_sha256"]
     (out / "mine_named.json").write_text(json.dumps(record))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import labels_apart
 from cleanset.dataset.label_sources import SourceLabels, read_source
 from cleanset.edition.paths import Edition
 from cleanset.errors import InputError
@@ -17,6 +16,7 @@ from cleanset.selection.selected import selected_images
 from cleanset.sets.published.image_set import select_images
 from cleanset.sets.published.lists import PublishedChoice
 from tests.dataset.label_files import ANNOTATIONS, PROPOSED, write_sources
+from tests.measure import labels_apart
 from tests.ten_images import LABELS, id_of
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -98,7 +98,7 @@ def test_a_role_goes_with_a_list(edition: Edition) -> None:
 
 @pytest.mark.long
 def test_the_program_apart_finds_the_same(tmp_path: Path) -> None:
-    """bench/labels_apart.py, which imports nothing of cleanset, on small files about published images."""
+    """tests/measure/labels_apart.py, which imports nothing of cleanset, on small files about published images."""
     chosen = selected_images(select_images(PublishedChoice()).filled.selection)
     one, two, three, *others = chosen
     of_images = {

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from PIL import Image
 
-from tests.forked_commands import PYTHON, forked_commands, forking
+from tests.forked_commands import forked_commands, forking
 
 pytestmark = pytest.mark.slow
 
@@ -33,22 +33,8 @@ class Miniature:
 
 TWO_CHANGES = '[(UNCHANGED, 0), ("contrast", 1)]'
 MINIATURES = {
-    "attack_speed": Miniature(
-        "test_efficientnet, images of 32 pixels a side",
-        ("boundary", "pgd", "spsa", "--side", "32", "--steps", "2", "--rounds", "1"),
-        {"attack_speed": {"FILE_SIDE": "32", "FILES": "2"}},
-    ),
-    "audit": Miniature(
-        "Imperfect auditors",
-        constants={
-            "audit": {
-                "SETS": "5", "IMAGES": "200", "DRAWN": "30", "FLAWED": "(0, 6)", "GOLDS": "6", "LOOKS": "(10, 30)",
-                "REPETITIONS": "3", "GOLDS_SEEN": "(5, 9)", "GOLDS_TESTED": "(5, 9)", "MAX_DRAWN": "20",
-            }
-        },
-    ),
     "contest": Miniature("Processor seconds of the check of a log", ("300",)),
-    "effort": Miniature("Processor time"),
+    "effort": Miniature("995 classes, three models, no verdict yet"),
     "engine": Miniature(
         "Images a second by the number of stand-in devices",
         ("--devices", "1", "2"),
@@ -56,8 +42,6 @@ MINIATURES = {
             "engine": {
                 "SHARDS_PER_DEVICE": "8", "SCORED_SHARD": "4", "BATCH": "4", "GROUP": "1", "SCORE_MILLISECONDS": "1.0",
                 "QUERY_MILLISECONDS": "0.1", "PGD_STEPS": "1", "SPSA_STEPS": "1",
-                "SHARDS_PER_CORE": '{"pgd": 3, "spsa": 3}',
-                "NETWORK": '"test_byobnet"',
             }
         },
     ),
@@ -70,8 +54,6 @@ MINIATURES = {
             }
         },
     ),
-    "full_size": Miniature("The published set"),
-    "growth": Miniature("Limit: 8,192 MiB", ("20",), {"growth": {"CLASSES": "4"}}),
     "intervals": Miniature(
         "Equal classes",
         constants={
@@ -80,54 +62,29 @@ MINIATURES = {
             }
         },
     ),
-    "realness": Miniature(
-        "2 studies of 4 people and 4 + 4 images",
-        constants={"realness": {"STUDIES": "2", "IMAGES": "((2, 2),)", "SMALL_STUDIES": "2"}},
-    ),
-    "presses": Miniature(
-        "Key presses, by what they are for", ("1", "1", "without-browser")
-    ),
     "score": Miniature(
         "test_vit, float32, 4 images",
         ("--images", "4", "--rounds", "1", "--model", "test_vit", "--precision", "float32"),
         {"score": {"CLEANSET": '("cleanset",)', "START": '"fork"'}},
     ),
-    "steps": Miniature(
-        "Steps (",
-        constants={"steps": {"IMAGES_OF_CLASS": "1", "ROUNDS": "1", "PHOTOGRAPHS": "2", "TRANSFORMED": "1"}},
-    ),
     "waiting": Miniature(
         "test_byobnet on cpu, 1 images x 2 changes",
-        ("--images", "1", "--model", "test_byobnet", "--precisions", "float32"),
+        ("--images", "1", "--model", "test_byobnet"),
         {"waiting": {"BATCHES_ALONE": "1", "CHANGES": TWO_CHANGES}},
     ),
 }  # fmt: skip
 ELSEWHERE = {
     "check_gpu": "scoring/test_check_gpu.py",
-    "labels_apart": "measure/test_labels.py",
-    "published_lists": "measure/compare/test_published_lists.py",
+    "checkpoints": "sets/published/test_which_checkpoint.py",
     "replay": "sets/published/test_replay.py",
-    "two_nodes": "studies/test_two_nodes.py",
 }
 """Benches that other tests run."""
 NOT_RUN = {
-    "beside_authors": "needs the authors' programs",
-    "checkpoints": "needs weights of timm's ResNet-50s",
-    "hints": "needs the built sample",
+    "hints": "needs the photographs, and minutes",
     "masking": "needs the built sample",
 }
-LONG = {"audit", "contest", "realness"}
-EXHAUSTIVE = {
-    "attack_speed",
-    "effort",
-    "engine",
-    "full_size",
-    "growth",
-    "presses",
-    "score",
-    "steps",
-    "waiting",
-}
+LONG = {"contest"}
+EXHAUSTIVE = {"effort", "engine", "score", "waiting"}
 """These take more than six seconds of processor time each."""
 MARKS = {"long": LONG, "exhaustive": EXHAUSTIVE}
 
@@ -179,8 +136,6 @@ def copy_project(repository: Path, folder: Path, miniature: Miniature) -> None:
     for module, constants in {
         "measuring": {
             "BIN": f"Path({str(forked)!r})",
-            "PYTHON": f"Path({str(forked / PYTHON)!r})",
-            "START": '"fork"',  # a new process imports everything anew
         },
         **miniature.constants,
     }.items():

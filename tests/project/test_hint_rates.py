@@ -35,7 +35,7 @@ def test_rates_are_of_the_rules_of_today(rates: dict[str, Any], repository: Path
     measured = {kind: flaw["rules_of"] for kind, flaw in rates["half_of_500"]["flaws"].items()}
     measured |= {"duplicate": rates["copies"]["rules_of"], **rates["network"]["rules_of"]}
     changed = [kind for kind, day in measured.items() if day != today[kind]]
-    assert not changed, "run python bench/hints.py --rates, and change the docs"
+    assert not changed, "run make bench NAME=hints, and change the docs"
     # what cannot be measured again is said to be of earlier rules
     assert rates["unseen"]["rules_of"] == "2026-11-28"
     assert "by the rules of 28 November 2026" in page(repository, "review_figures.md")

@@ -99,7 +99,7 @@ def test_the_e_value_is_a_martingale(images: int, flawed: int, sensitivity: floa
 
 
 def test_one_is_right_at_any_time_in_19_of_20_sets() -> None:
-    """1,000 sets of 200 images, 4 flawed, looked at to the end; bench/audit.py has larger ones."""
+    """1,000 sets of 200 images, 4 flawed, looked at to the end."""
     rng = np.random.default_rng(0)
     order = rng.permuted(np.tile(np.arange(200) < 4, (1000, 1)), axis=1)
     found = np.cumsum(order, axis=1)

@@ -26,7 +26,6 @@ from cleanset.studies.robustness import answering, digests
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.tables import CROP_SCORES, SCORES, write_table
 from tests.finished_shards import finished_shards
-from tests.project.test_benches import Miniature, copy_project
 from tests.scoring.cluster import WITH_TOKEN, Node, lack_of_namespaces, two_nodes, wait_for
 from tests.ten_images import drawn_image, id_of, jpeg
 
@@ -211,21 +210,3 @@ def test_one_joins_later_and_is_killed(
     found = held.results()
     assert found == {name: content for name, content in expected.items() if name in found}
     assert len(found) == {"attack": IMAGES + 2, "answers": 2}[what]
-
-
-def test_the_bench_counts_the_workers_of_both(repository: Path, tmp_path: Path) -> None:
-    """In miniature; rates of so little work say nothing."""
-    constants = {
-        "SCORED_SHARD": "4", "ANSWERED_SHARD": "4", "BATCH": "4", "GROUP": "1", "SCORE_MILLISECONDS": "1.0",
-        "QUERY_MILLISECONDS": "0.1", "PGD_STEPS": "1",
-    }  # fmt: skip
-    copy_project(repository, tmp_path, Miniature("", constants={"engine": constants}))
-    command = [sys.executable, "bench/two_nodes.py", "--devices", "2", "--only", "answers", "pgd"]
-    environment = os.environ | {"PYTHONPATH": f"{tmp_path / 'sample'}:{tmp_path}", "CLEANSET_BENCH_DIR": str(tmp_path)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    rows = {row[1].strip(): row[2].strip() for line in done.stdout.splitlines() if len(row := line.split("|")) > 3}
-    assert {name: rows[f"{name}, workers on each node"] for name in ("answers", "pgd")} == {
-        "answers": "1 + 1",
-        "pgd": "1 + 1",
-    }

@@ -278,8 +278,8 @@ def test_errors_are_one_line(edition: Edition) -> None:
     (edition.folder / "top5.csv").write_text("model,class_index,rank,image_id,confidence\n")
     for arguments, message in (
         ((table, "nope.parquet"), "nope.parquet: missing; expected a score table (.parquet) or the folder of an"),
-        ((table, "export"), "export is an export, data/scores/standard.parquet is not; expected two of a kind; of"),
-        (("top5.csv", table), "top5.csv is an export, data/scores/standard.parquet is not; expected two of a kind;"),
+        ((table, "export"), "export is an export, data/scores/standard.parquet is not; expected two of a kind"),
+        (("top5.csv", table), "top5.csv is an export, data/scores/standard.parquet is not; expected two of a kind"),
         (("export", "empty"), "empty/manifest.csv: missing; expected the folder of an export, or its manifest.csv\n"),
         ((table, "data/index.parquet"), "data/index.parquet: columns 'image_id, size, sha256,"),
         ((table, "params.yaml"), "params.yaml: not a Parquet file ("),

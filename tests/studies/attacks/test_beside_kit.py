@@ -1,4 +1,4 @@
-"""The spatial grid's images of 20 photographs, whose digest bench/authors printed for the warm-up's code."""
+"""The spatial grid's images of 20 photographs, by the digest of those of the warm-up's code."""
 
 import hashlib
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Real photographs as their authors' programs change them for training: means that the programs gave.
 
-bench/beside_authors.py runs them on the same photographs with the same draws, and compares every value.
+Each value was compared, on the same photographs with the same draws (docs/beside_authors.md).
 """
 
 from pathlib import Path

@@ -34,10 +34,7 @@ def run(a: Path, b: Path, edition: Edition | None, role: str | None, most: int) 
     kinds = [_is_export(path) for path in (a, b)]
     if kinds[0] != kinds[1]:
         export, table = (a, b) if kinds[0] else (b, a)
-        raise CleansetError(
-            f"{export} is an export, {table} is not; expected two of a kind; of a published list, in a checkout: "
-            "make bench NAME=published_lists"
-        )
+        raise CleansetError(f"{export} is an export, {table} is not; expected two of a kind")
     if not kinds[0]:
         return _of_scores(a, b, edition, role, most=most)
     if edition or role:

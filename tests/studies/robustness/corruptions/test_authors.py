@@ -19,7 +19,7 @@ BY_AUTHORS = {
     "motion_blur": "4169395484d1eddd",
     "elastic_transform": "252e8a2d3af25f78",
 }
-"""SHA-256, shortened, of make_imagenet_c.py's images of 20 photographs at five severities; bench/authors printed it."""
+"""SHA-256, shortened, of make_imagenet_c.py's images of 20 photographs at five severities."""
 
 
 @pytest.mark.long

@@ -41,7 +41,7 @@ OF_PHOTOGRAPHS: dict[str, str] = {
     "sparkles": "33289cbc4047d9e7",
     "perlin_noise": "68b1818a0084c2c0",
 }
-"""The same of 20 photographs, each at one severity in turn; bench/authors found each value equal to the program's."""
+"""The same of 20 photographs, each at one severity in turn, equal to the program's in each value."""
 
 BLACK_CELL_SEED = 1397
 """A seed of perlin_noise that draws a gradient of length 0."""

@@ -26,7 +26,7 @@ BY_AUTHORS = {
     "spatter": "f389b1311e3efbc5",
     "shear": "467d030035209f32",
 }
-"""SHA-256, shortened, of frames 0, 7 and 30 of 20 photographs by make_imagenet_p.py; bench/authors printed it."""
+"""SHA-256, shortened, of frames 0, 7 and 30 of 20 photographs by make_imagenet_p.py."""
 
 IN_SINGLE_VALUES = {"gaussian_blur"}
 """Perturbations that differ from the authors' by 1 in a few values: numpy's exp has another last digit."""

@@ -18,7 +18,6 @@ from cleanset.studies.robustness.scenarios.changes import scene_images
 from cleanset.studies.robustness.scenarios.params import Scenarios
 from cleanset.studies.robustness.scenarios.photographs import generated_files, photograph_files, photograph_paths
 from cleanset.tables import INDEX, write_table
-from simulation import index_of
 from tests.studies.robustness.drawn import drawn
 
 IMAGE = Image.fromarray(drawn(224, 240))
@@ -121,8 +120,21 @@ def test_the_index_need_not_be_there(tmp_path: Path) -> None:
     wanted = Scenarios.model_validate({"names": ["random_background"]})
     sources = Sources.read(study, imagenet())
     assert len(scene_images(sources, wanted).photographs) == 1
-    index = index_of([[3], [5]])
-    index.loc[1, "pixels_sha256"] = hashlib.sha256(drawn(230, 300).tobytes()).hexdigest()
+    digests = ["0" * 64, hashlib.sha256(drawn(230, 300).tobytes()).hexdigest()]
+    index = pd.DataFrame(
+        {
+            "image_id": ["ILSVRC2012_val_00000001", "ILSVRC2012_val_00000002"],
+            "size": 20_000,
+            "sha256": ["1" * 64, "2" * 64],
+            "width": 300,
+            "height": 230,
+            "mode": "RGB",
+            "pixels_sha256": digests,
+            "ilsvrc_class": [3, 5],
+            "real_classes": [[3], [5]],
+            "single": True,
+        }
+    )
     edition.index.parent.mkdir()
     write_table(edition.index, index, INDEX, imagenet())
     assert len(scene_images(replace(sources, edition=None), wanted).photographs) == 1

@@ -1,4 +1,4 @@
-"""The scenarios as XIMAGENET-12's published code makes them of 20 photographs, whose digests bench/authors printed."""
+"""The scenarios as XIMAGENET-12's published code makes them of 20 photographs, by their digests."""
 
 import hashlib
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Count, without cleanset's code, the published images whose class a study of labels denies.
 
-    python bench/labels_apart.py FOLDER [--write docs/published_labels.csv]
+    python tests/measure/labels_apart.py FOLDER [--write docs/published_labels.csv]
 
 FOLDER holds clean_validation.csv, finegrained.csv, label_errors.csv, label_errors_og_met.csv and multilabel.csv, which
 docs/labels.md says where to download. The published images come from the lists in imagenet/published/ and the verdicts
@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 TABLES = {
     "finegrained": "finegrained.csv",
     "label_errors": "label_errors.csv",
