@@ -31,7 +31,7 @@ SUBJECTS = {
     "review": "verdicts, queue, audit, page", "scoring": "models, weights, scores", "edition": "params, paths, doctor",
     "dataset": "ILSVRC2012, your own images", "selection": "the rules of selection", "web": "the local server",
     "images": "boxes, codecs, preprocessing",
-    "drawing": "drawn images, the tutorial", "statistics": "intervals, tests, seeds",
+    "tutorial": "its notebook and photographs", "statistics": "intervals, tests, seeds",
     "plumbing": "files, tables, YAML, messages", "robustness": "corrupted and changed images",
     "attacks": "adversarial examples", "contest": "abstaining defences", "training": "robust training",
     "plans": "the plan of any folder", "plan_commands": "the plan of a command",

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cleanset.drawing.tutorial import write_tutorial
+from cleanset.tutorial import write_tutorial
 
 DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / "tutorial.md"

@@ -11,11 +11,11 @@ from random import Random
 import numpy as np
 from PIL import Image
 
-from cleanset.drawing.scenes import Scene, draw_masked
 from cleanset.images.codec import png
 from cleanset.plumbing.files import sha256
 from cleanset.studies.robustness.scenarios.masks import mask_png
 from contest_images import SIDE
+from drawing.scenes import Scene, draw_masked
 
 JUDGES = Path("sample", "contest", "judges")
 GOLDFISH = "n01443537"

@@ -18,10 +18,11 @@ from rich.progress import track
 import archives
 from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import class_of_ilsvrc_id
-from cleanset.drawing.canvas import Box
-from cleanset.drawing.flaws import LOST, PLANTERS, STAMP_SHARE
-from cleanset.drawing.scenes import Scene, draw_masked, draw_scene
-from plan import LOOKALIKES, SEED, Plan, plans
+from drawing.canvas import Box
+from drawing.classes import SAMPLE_CLASSES
+from drawing.flaws import LOST, PLANTERS, STAMP_SHARE
+from drawing.scenes import Scene, draw_masked, draw_scene
+from plan import SEED, Plan, plans
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -127,7 +128,8 @@ def real_labels(plan: Plan, index: dict[str, int]) -> list[int]:
     """The class indices that raters would give the image."""
     if plan.labels == "none":
         return []
-    doubted = [LOOKALIKES[plan.wnid]] if plan.labels == "doubtful" else []
+    lookalike = SAMPLE_CLASSES[plan.wnid].lookalike
+    doubted = [lookalike] if plan.labels == "doubtful" and lookalike else []
     return sorted(index[wnid] for wnid in (*plan.shown, *doubted))
 
 

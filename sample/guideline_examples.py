@@ -9,8 +9,8 @@ from random import Random
 
 from PIL import Image, ImageDraw, ImageFilter, ImageOps
 
-from cleanset.drawing.flaws import PLANTERS, STAMP_SHARE
-from cleanset.drawing.scenes import Scene, draw_masked, draw_scene
+from drawing.flaws import PLANTERS, STAMP_SHARE
+from drawing.scenes import Scene, draw_masked, draw_scene
 
 FOLDER = Path(__file__).parents[1] / "src/cleanset/review/page/static/examples"
 WIDTH = 320

@@ -8,10 +8,10 @@ from concurrent.futures import ProcessPoolExecutor
 from random import Random
 
 from archives import write_whole
-from cleanset.drawing.backdrops import BACKDROPS
-from cleanset.drawing.canvas import Canvas
 from cleanset.studies.robustness.scenarios.masks import mask_png
 from draw import ROOT, Drawn, draw, image_id, progress
+from drawing.backdrops import BACKDROPS
+from drawing.canvas import Canvas
 from plan import SEED, Plan, plans
 
 STUDY = ROOT / "studies" / "robustness"

@@ -29,12 +29,11 @@ from torchvision.transforms import v2
 
 import models
 from archives import imagenet_wnids
-from cleanset.drawing.objects import DRAWERS
-from cleanset.drawing.scenes import Difficulty, Scene, draw_scene
+from drawing.objects import DRAWERS
+from drawing.scenes import PHOTO_SIZES, TRAINING_DIFFICULTIES, Scene, draw_scene
 
 SEED = 2012_01
 IMAGES_PER_CLASS = 200
-DIFFICULTIES: list[Difficulty] = ["easy", "medium", "medium", "hard"]
 BATCH = 32
 EPOCHS = {"standard": 4, "norm_robust": 7, "corruption_robust": 14}
 WARM_UP = {"standard": 0, "norm_robust": 4, "corruption_robust": 5}
@@ -53,8 +52,8 @@ def training_image(number: int) -> tuple[torch.Tensor, int]:
     """The image of this number, 160 x 160, and its class index."""
     rng = Random(f"{SEED} training {number}")
     wnid = list(DRAWERS)[number % len(DRAWERS)]
-    width, height = rng.choice([(256, 192), (192, 256), (240, 200), (208, 208)])
-    scene = Scene(width, height, (wnid,), rng.choice(DIFFICULTIES))
+    width, height = rng.choice(PHOTO_SIZES)
+    scene = Scene(width, height, (wnid,), rng.choice(TRAINING_DIFFICULTIES))
     image, _ = draw_scene(scene, rng, scale=2)
     return models.CUT(image), imagenet_wnids().index(wnid)
 

@@ -17,17 +17,16 @@ from PIL import Image
 from rich.progress import track
 
 from archives import write_whole
-from cleanset.drawing.backdrops import BACKDROPS
-from cleanset.drawing.canvas import Canvas
-from cleanset.drawing.folders import PHOTO_SIZES, jpeg
-from cleanset.drawing.objects import DRAWERS
-from cleanset.drawing.scenes import Difficulty, Scene, draw_masked
 from cleanset.studies.robustness.scenarios.masks import mask_png
 from draw import ROOT
+from drawing.backdrops import BACKDROPS
+from drawing.canvas import Canvas
+from drawing.objects import DRAWERS
+from drawing.scenes import PHOTO_SIZES, TRAINING_DIFFICULTIES, Scene, draw_masked
+from tutorial_photos import jpeg
 
 OUT = ROOT / "studies" / "training" / "drawn"
 SEED = "training images 1"
-DIFFICULTIES: list[Difficulty] = ["easy", "medium", "medium", "hard"]
 LIST = "drawn.json"
 """The seed and the number of images that were drawn; written last."""
 
@@ -47,7 +46,7 @@ def training_image(number: int) -> Drawn:
     rng = Random(f"{SEED} {number}")
     wnid = list(DRAWERS)[number % len(DRAWERS)]
     width, height = rng.choice(PHOTO_SIZES)
-    image, _, mask = draw_masked(Scene(width, height, (wnid,), rng.choice(DIFFICULTIES)), rng, scale=2)
+    image, _, mask = draw_masked(Scene(width, height, (wnid,), rng.choice(TRAINING_DIFFICULTIES)), rng, scale=2)
     canvas = Canvas(width, height, scale=2)
     rng = Random(f"{SEED} {number} backdrop")
     BACKDROPS[rng.choice(sorted(BACKDROPS))](canvas, rng)

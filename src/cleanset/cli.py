@@ -190,13 +190,13 @@ def write_tutorial(
 ) -> None:
     """Write the tutorial's notebook, with the photographs and networks that it needs.
 
-    The photographs are drawn here, 40 of each of 8 things. Nothing is downloaded.
+    The photographs are drawings, 40 of each of 8 things. Nothing is downloaded.
     """
-    from cleanset.drawing import tutorial
-    from cleanset.drawing.folders import FOLDERS, IMAGES_PER_FOLDER
+    from cleanset import tutorial
 
-    tutorial.write_tutorial(folder)
-    typer.echo(f"{folder}: {len(FOLDERS) * IMAGES_PER_FOLDER} photographs of {len(FOLDERS)} classes; run there")
+    photographs = tutorial.write_tutorial(folder)
+    classes = {name.partition("/")[0] for name in photographs}
+    typer.echo(f"{folder}: {len(photographs)} photographs of {len(classes)} classes; run there")
     typer.echo(f"jupyter lab {tutorial.NOTEBOOK}")
     if find_spec("jupyterlab") is None:
         typer.echo(f"JupyterLab is not installed here: {install_command('tutorial')}")
@@ -924,7 +924,7 @@ def pack(
 def reproduce(
     paper: Annotated[
         str | None,
-        typer.Argument(help="scooter, imagenet-c, imagenet-p, ximagenet-12 or unrestricted.", show_default="list them"),
+        typer.Argument(help="scooter, imagenet-c or ximagenet-12.", show_default="list them"),
     ] = None,
     files: Annotated[
         Path | None,

@@ -9,8 +9,8 @@ from PIL import Image
 
 import masks
 import plan
-from cleanset.drawing.backdrops import BACKDROPS
 from draw import draw, image_id
+from drawing.backdrops import BACKDROPS
 
 EVERY = 16
 """Every so many images are drawn again."""

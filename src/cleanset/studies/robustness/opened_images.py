@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cleanset.classes import ClassTable
-from cleanset.dataset.ilsvrc import IMAGE_ID
+from cleanset.classes import IMAGE_ID, ClassTable
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError

@@ -1,22 +1,28 @@
-"""The tutorial's photographs: eight folders of forty drawn images, some of them with a flaw."""
+"""Draws the tutorial's photographs: eight folders of forty images, some of them with a flaw.
+
+`python sample/tutorial_photos.py` writes src/cleanset/tutorial/data/photos.zip.
+"""
 
 import io
-from pathlib import Path
+import zipfile
+from collections.abc import Iterator
 from random import Random
 
 from PIL import Image
 
-from cleanset.drawing.flaws import PLANTERS
-from cleanset.drawing.scenes import Difficulty, Scene, draw_scene
+from archives import write_whole
+from draw import ROOT
+from drawing.classes import Difficulty
+from drawing.flaws import PLANTERS
+from drawing.scenes import PHOTO_SIZES, Scene, draw_scene
 
+ARCHIVE = ROOT / "src" / "cleanset" / "tutorial" / "data" / "photos.zip"
 FOLDERS = {
     "balloon": "n02782093", "banana": "n07753592", "clock": "n02708093", "goldfish": "n01443537",
     "ladybug": "n02165456", "mushroom": "n07734744", "starfish": "n02317335", "strawberry": "n07745940",
 }  # fmt: skip
 """The classes, and the object that is drawn for each."""
 IMAGES_PER_FOLDER = 40
-PHOTO_SIZES = [(256, 192), (192, 256), (240, 200), (208, 208)]
-"""Width and height in pixels."""
 _FLAWED = 5
 """Every fifth image has a flaw."""
 _DIFFICULTIES: list[Difficulty] = ["easy", "medium", "hard", "hard"]
@@ -41,9 +47,22 @@ def jpeg(image: Image.Image) -> bytes:
     return buffer.getvalue()
 
 
-def draw_folders(folder: Path) -> None:
-    """Draw the photographs into a folder: the same bytes on every machine."""
+def draw_folders() -> Iterator[tuple[str, bytes]]:
+    """Each photograph's path in the folder, and its file: the same bytes on every machine."""
     for name in FOLDERS:
-        (folder / name).mkdir(parents=True)
         for number in range(1, IMAGES_PER_FOLDER + 1):
-            (folder / name / f"{number:02d}.jpg").write_bytes(jpeg(photograph(name, number)))
+            yield f"{name}/{number:02d}.jpg", jpeg(photograph(name, number))
+
+
+def main() -> None:
+    """Write the archive that the package has."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in draw_folders():
+            # without a time, and as it is: a JPEG hardly shrinks
+            archive.writestr(zipfile.ZipInfo(name), content)
+    write_whole(ARCHIVE, buffer.getvalue())
+
+
+if __name__ == "__main__":
+    main()

@@ -2,52 +2,21 @@
 
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
 
 import numpy as np
 from PIL import Image
 
-from cleanset.drawing.backdrops import BACKDROPS
-from cleanset.drawing.canvas import Box, Canvas, Colour, Cover, Pen, Point, mix, oval
-from cleanset.drawing.objects import DRAWERS
+from drawing.backdrops import BACKDROPS
+from drawing.canvas import Box, Canvas, Colour, Cover, Pen, Point, mix, oval, rectangle
+from drawing.classes import SAMPLE_CLASSES, Difficulty, SampleClass
+from drawing.objects import DRAWERS
+from drawing.tables import COLOURS
 
-Difficulty = Literal["easy", "medium", "hard", "hopeless"]
+PHOTO_SIZES = ((256, 192), (192, 256), (240, 200), (208, 208))
+"""Width and height, in pixels, of images to train on and of the tutorial's photographs."""
 
-PLACES: dict[str, list[str]] = {
-    "n01443537": ["water"],
-    "n02165456": ["big_leaf", "big_leaf", "foliage", "meadow", "cloth"],
-    "n02317335": ["sand", "sand", "water", "beach", "cloth"],
-    "n02708093": ["wall", "wall", "wall", "table", "cloth"],
-    "n02782093": ["sky", "sky", "sea", "meadow", "snow"],
-    "n02814860": ["sea", "sea", "sea", "beach", "sky"],
-    "n04254680": ["meadow", "meadow", "beach", "street", "snow"],
-    "n04507155": ["street", "beach", "meadow", "snow", "wall"],
-    "n06874185": ["street", "street", "sky", "snow", "foliage"],
-    "n07734744": ["foliage", "meadow", "foliage", "meadow", "table"],
-    "n07745940": ["table", "cloth", "foliage", "table", "big_leaf"],
-    "n07753592": ["table", "cloth", "table", "cloth", "foliage"],
-}
-"""Where an object is usually found, the commonest place several times."""
-
-TURNS: dict[str, int] = {
-    "n01443537": 25,
-    "n02165456": 180,
-    "n02317335": 180,
-    "n02708093": 0,
-    "n02782093": 8,
-    "n02814860": 2,
-    "n04254680": 180,
-    "n04507155": 22,
-    "n06874185": 4,
-    "n07734744": 12,
-    "n07745940": 40,
-    "n07753592": 25,
-}
-"""Largest rotation of an object to either side, in degrees."""
-
-FLOATING = {"n01443537", "n02708093", "n02782093"}
-FEET = {"n02814860": 0.9, "n04254680": 0.9, "n07734744": 0.9, "n07745940": 0.86, "n07753592": 0.6}
-"""Where what stands touches the ground, in the object's own coordinates."""
+TRAINING_DIFFICULTIES: tuple[Difficulty, ...] = ("easy", "medium", "medium", "hard")
+"""Of images to train on, one of which is drawn."""
 
 SIZES: dict[Difficulty, tuple[int, int]] = {
     "easy": (30, 39),
@@ -86,7 +55,7 @@ def _drawn(scene: Scene, rng: Random, scale: int, *, covered: bool) -> tuple[Ima
     canvas = Canvas(scene.width, scene.height, scale)
     cover = Cover(canvas) if covered else None
     strange = scene.difficulty == "hard" and rng.randrange(2) == 0
-    usual = PLACES[scene.shown[0]] if scene.shown else list(BACKDROPS)
+    usual = SAMPLE_CLASSES[scene.shown[0]].places if scene.shown else list(BACKDROPS)
     BACKDROPS[rng.choice(list(BACKDROPS) if strange else usual)](canvas, rng)
     light = rng.choice([-1, 1])
     boxes = [
@@ -137,10 +106,9 @@ def _draw_object(
     canvas: Canvas, scene: Scene, wnid: str, place: tuple[Point, float], *, light: int, rng: Random, cover: Cover | None
 ) -> Box:
     point, size = place
-    turn = TURNS[wnid]
+    turn = SAMPLE_CLASSES[wnid].turn
     angle = rng.randrange(-turn, turn + 1)
-    if wnid not in FLOATING:
-        _shadow(canvas, wnid, point, size, light)
+    _shadow(canvas, SAMPLE_CLASSES[wnid], point, size, light)
     mirror = rng.randrange(2) == 0 and wnid != "n02708093"
 
     def paint(on: Canvas, drawn: Random) -> Box:
@@ -162,25 +130,25 @@ def _post(canvas: Canvas, point: Point, size: float) -> None:
     """The pole of a traffic light."""
     left = point[0] - 0.06 * size
     right = point[0] + 0.06 * size
-    corners = [(left, point[1]), (right, point[1]), (right, canvas.height), (left, canvas.height)]
+    corners = rectangle(left, point[1], right, canvas.height)
     canvas.polygon(corners, (96, 98, 104))
 
 
-def _shadow(canvas: Canvas, wnid: str, point: Point, size: float, light: int) -> None:
+def _shadow(canvas: Canvas, shown: SampleClass, point: Point, size: float, light: int) -> None:
     """A soft shadow: under what stands, around what lies."""
-    if wnid in FEET:
-        centre = (point[0] - 0.12 * light * size, point[1] + FEET[wnid] * size)
+    if shown.foot is not None:
+        centre = (point[0] - 0.12 * light * size, point[1] + shown.foot * size)
         canvas.glow(oval(centre, 0.75 * size, 0.16 * size), (20, 20, 30), 120, 0.06 * size)
-    elif wnid in ("n02165456", "n02317335"):
+    elif shown.lies:
         centre = (point[0] - 0.08 * light * size, point[1] + 0.1 * size)
         canvas.glow(oval(centre, 0.66 * size, 0.66 * size), (20, 20, 30), 110, 0.1 * size)
 
 
 def _clutter(canvas: Canvas, rng: Random) -> None:
     """Blurred things near the lens."""
-    tone: Colour = rng.choice([(206, 60, 50), (240, 200, 60), (60, 120, 60), (230, 230, 226), (70, 90, 150)])
+    tone: Colour = rng.choice(COLOURS["clutter"])
     for _ in range(rng.randrange(2, 6)):
-        centre = (rng.randrange(canvas.width), rng.randrange(canvas.height))
+        centre = canvas.anywhere(rng)
         reach = min(canvas.width, canvas.height) * rng.randrange(5, 13) / 100
         shade = mix(tone, (20, 20, 24), rng.randrange(50))
         canvas.glow(oval(centre, reach, reach * 0.8), shade, 235, 2)

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from random import Random
 
-from cleanset.drawing.canvas import Colour, Pen, Point, mix, oval, smooth
+from drawing.canvas import Colour, Pen, Point, mix, oval, rectangle, smooth
+from drawing.tables import COLOURS, OUTLINES
 
 WHITE: Colour = (250, 250, 246)
 BLACK: Colour = (26, 24, 28)
@@ -17,13 +18,7 @@ BLACK: Colour = (26, 24, 28)
 
 def goldfish(pen: Pen, rng: Random) -> None:
     """A goldfish seen from the side, its head to the left."""
-    light, dark = rng.choice(
-        [
-            ((255, 186, 70), (222, 84, 14)),
-            ((255, 160, 60), (214, 62, 20)),
-            ((255, 206, 96), (236, 122, 20)),
-        ]
-    )
+    light, dark = rng.choice(COLOURS["goldfish"])
     fin = mix(light, WHITE, 20)
     sway = rng.randrange(-12, 13) / 100
     for up in (-1, 1):
@@ -39,32 +34,20 @@ def goldfish(pen: Pen, rng: Random) -> None:
         for up in (-1, 1):
             pen.line([(0.52, 0.06 * up), (0.88, reach * up + sway)], 0.012, mix(dark, light, 40))
     pen.shade(
-        smooth([(-0.4, -0.3), (-0.1, -0.66), (0.2, -0.56), (0.4, -0.2), (0.1, -0.2)]),
+        smooth(OUTLINES["goldfish back fin"]),
         fin,
         dark,
         1.6,
     )
-    pen.shade(smooth([(-0.05, 0.3), (0.0, 0.58), (0.16, 0.62), (0.2, 0.26)]), fin, dark, 1.8)
-    body = smooth(
-        [
-            (-0.96, 0.0),
-            (-0.76, -0.26),
-            (-0.3, -0.42),
-            (0.2, -0.28),
-            (0.5, -0.06),
-            (0.5, 0.08),
-            (0.2, 0.3),
-            (-0.3, 0.42),
-            (-0.76, 0.24),
-        ]
-    )
+    pen.shade(smooth(OUTLINES["goldfish belly fin"]), fin, dark, 1.8)
+    body = smooth(OUTLINES["goldfish body"])
     pen.shade(body, light, dark, 1.5)
     for column in range(5):
         for row in range(-1, 2):
             centre = (-0.28 + 0.15 * column, 0.17 * row + (0.08 if column % 2 else 0.0))
             pen.line(oval(centre, 0.07, 0.08, -80, 80), 0.014, mix(dark, light, 45))
     pen.line(oval((-0.66, 0.0), 0.18, 0.26, -60, 60), 0.022, mix(dark, BLACK, 10))
-    pen.shade(smooth([(-0.36, 0.1), (-0.08, 0.2), (-0.04, 0.36), (-0.26, 0.32)]), fin, dark, 1.5)
+    pen.shade(smooth(OUTLINES["goldfish side fin"]), fin, dark, 1.5)
     pen.fill(oval((-0.72, -0.1), 0.09, 0.09), WHITE)
     pen.fill(oval((-0.735, -0.1), 0.055, 0.055), BLACK)
     pen.fill(oval((-0.75, -0.12), 0.018, 0.018), WHITE)
@@ -73,8 +56,8 @@ def goldfish(pen: Pen, rng: Random) -> None:
 
 def ladybug(pen: Pen, rng: Random) -> None:
     """A ladybird from above, its head upwards."""
-    light, dark = rng.choice([((250, 84, 58), (176, 16, 18)), ((255, 112, 50), (196, 40, 8))])
-    for y, reach in ((-0.3, -0.16), (0.1, 0.06), (0.42, 0.34)):
+    light, dark = rng.choice(COLOURS["ladybug"])
+    for y, reach in OUTLINES["ladybug legs"]:
         for side in (-1, 1):
             pen.line(
                 [(0.5 * side, y), (0.84 * side, y + reach), (0.96 * side, y + 1.6 * reach)],
@@ -92,7 +75,7 @@ def ladybug(pen: Pen, rng: Random) -> None:
     pen.line([(0.0, -0.5), (0.0, 0.88)], 0.035, BLACK)
     spot = rng.randrange(12, 17) / 100
     pen.fill(oval((0.0, -0.36), 0.18, 0.13), BLACK)
-    for x, y in ((0.36, -0.14), (0.46, 0.3), (0.24, 0.58)):
+    for x, y in OUTLINES["ladybug spots"]:
         for side in (-1, 1):
             pen.fill(oval((x * side, y), spot, spot), BLACK)
     pen.fill(oval((-0.32, -0.18), 0.16, 0.08), WHITE, 90)
@@ -100,14 +83,7 @@ def ladybug(pen: Pen, rng: Random) -> None:
 
 def starfish(pen: Pen, rng: Random) -> None:
     """A starfish with five arms."""
-    light, dark = rng.choice(
-        [
-            ((250, 164, 92), (206, 86, 40)),
-            ((244, 128, 120), (186, 54, 66)),
-            ((186, 130, 208), (108, 60, 140)),
-            ((250, 200, 110), (210, 130, 50)),
-        ]
-    )
+    light, dark = rng.choice(COLOURS["starfish"])
     inner = rng.randrange(30, 39) / 100
     corners: list[Point] = []
     for arm in range(5):
@@ -133,7 +109,7 @@ def starfish(pen: Pen, rng: Random) -> None:
 
 def clock(pen: Pen, rng: Random) -> None:
     """A round clock with numerals and two hands."""
-    rim = rng.choice([(150, 96, 52), (60, 62, 70), (176, 44, 44), (40, 92, 130), (196, 160, 70)])
+    rim = rng.choice(COLOURS["clock rim"])
     pen.shade(oval((0.0, 0.0), 0.97, 0.97), mix(rim, WHITE, 45), mix(rim, BLACK, 35))
     pen.shade(oval((0.0, 0.0), 0.83, 0.83), mix(rim, BLACK, 40), mix(rim, WHITE, 15))
     pen.shade(oval((0.0, 0.0), 0.79, 0.79), WHITE, (222, 220, 208), 2.2)
@@ -161,17 +137,8 @@ def clock(pen: Pen, rng: Random) -> None:
 
 def balloon(pen: Pen, rng: Random) -> None:
     """A hot-air balloon with coloured gores and a basket."""
-    colours = rng.choice(
-        [
-            ((226, 54, 48), (250, 208, 70)),
-            ((44, 116, 196), (250, 250, 240)),
-            ((236, 120, 30), (94, 52, 140)),
-            ((40, 150, 96), (250, 214, 80)),
-            ((206, 48, 110), (60, 170, 200)),
-            ((240, 180, 40), (220, 60, 40)),
-        ]
-    )
-    edges = [-1.0, -0.74, -0.44, -0.15, 0.15, 0.44, 0.74, 1.0]
+    colours = rng.choice(COLOURS["balloon"])
+    edges = OUTLINES["balloon seams"]
     for index, (left, right) in enumerate(pairwise(edges)):
         base = colours[index % 2]
         gore = _meridian(left) + _meridian(right)[::-1]
@@ -180,12 +147,12 @@ def balloon(pen: Pen, rng: Random) -> None:
     for x in (-0.11, -0.04, 0.04, 0.11):
         pen.line([(x * 1.5, 0.5), (x, 0.78)], 0.012, (70, 56, 44))
     pen.shade(
-        [(-0.14, 0.76), (0.14, 0.76), (0.11, 0.97), (-0.11, 0.97)],
+        OUTLINES["balloon basket"],
         (178, 126, 70),
         (98, 62, 34),
         2.0,
     )
-    pen.fill([(-0.16, 0.74), (0.16, 0.74), (0.16, 0.79), (-0.16, 0.79)], (92, 58, 32))
+    pen.fill(OUTLINES["balloon rim of the basket"], (92, 58, 32))
 
 
 def _meridian(share: float) -> list[Point]:
@@ -198,19 +165,9 @@ def _meridian(share: float) -> list[Point]:
 
 def lighthouse(pen: Pen, rng: Random) -> None:
     """A lighthouse on a rock, with bands and a lit lantern."""
-    band = rng.choice([(206, 44, 42), (206, 44, 42), (36, 74, 134), (44, 44, 52)])
+    band = rng.choice(COLOURS["lighthouse band"])
     pen.shade(
-        smooth(
-            [
-                (-0.75, 0.97),
-                (-0.52, 0.78),
-                (-0.2, 0.7),
-                (0.25, 0.7),
-                (0.56, 0.8),
-                (0.78, 0.97),
-                (0.0, 1.0),
-            ]
-        ),
+        smooth(OUTLINES["lighthouse rock"]),
         (150, 138, 122),
         (74, 68, 64),
         2.6,
@@ -227,14 +184,14 @@ def lighthouse(pen: Pen, rng: Random) -> None:
         ]
         pen.shade(sides, base, mix(base, BLACK, 40), 1.5)
     for y in (-0.2, 0.2):
-        pen.fill([(-0.04, y), (0.04, y), (0.04, y + 0.12), (-0.04, y + 0.12)], (60, 70, 84))
+        pen.fill(rectangle(-0.04, y, 0.04, y + 0.12), (60, 70, 84))
     pen.fill([*oval((0.0, 0.62), 0.08, 0.1, 180, 360), (0.08, 0.76), (-0.08, 0.76)], (84, 54, 36))
-    pen.fill([(-0.26, -0.56), (0.26, -0.56), (0.24, -0.49), (-0.24, -0.49)], (54, 54, 62))
+    pen.fill(OUTLINES["lighthouse gallery"], (54, 54, 62))
     for x in (-0.25, -0.12, 0.0, 0.12, 0.25):
         pen.line([(x, -0.64), (x, -0.55)], 0.014, (54, 54, 62))
     pen.line([(-0.25, -0.64), (0.25, -0.64)], 0.018, (54, 54, 62))
     pen.shade(
-        [(-0.14, -0.78), (0.14, -0.78), (0.14, -0.56), (-0.14, -0.56)],
+        OUTLINES["lighthouse lantern"],
         (255, 246, 176),
         (250, 204, 80),
         1.0,
@@ -329,16 +286,7 @@ def _to_rim(point: Vector) -> Point:
 
 def umbrella(pen: Pen, rng: Random) -> None:
     """An open umbrella from the side, with a hooked handle."""
-    first = rng.choice(
-        [
-            (208, 40, 52),
-            (42, 92, 176),
-            (250, 190, 40),
-            (120, 60, 150),
-            (40, 150, 120),
-            (236, 110, 150),
-        ]
-    )
+    first = rng.choice(COLOURS["umbrella"])
     second = rng.choice([first, WHITE, mix(first, BLACK, 35)])
     pen.line([(0.0, -0.6), (0.0, 0.78)], 0.045, (92, 62, 40))
     hook = oval((0.13, 0.8), 0.13, 0.16, 0, 180)[::-1]
@@ -362,11 +310,11 @@ def _rib(edge: float) -> list[Point]:
 
 def traffic_light(pen: Pen, rng: Random) -> None:
     """A traffic light with three lamps, one of them lit."""
-    case = rng.choice([(44, 48, 50), (44, 48, 50), (226, 172, 36), (40, 70, 56)])
-    pen.shade([(-0.07, 0.6), (0.07, 0.6), (0.07, 1.0), (-0.07, 1.0)], (150, 152, 156), (80, 82, 88))
+    case = rng.choice(COLOURS["traffic light case"])
+    pen.shade(OUTLINES["traffic light pole"], (150, 152, 156), (80, 82, 88))
     pen.shade(_rounded(0.4, -0.97, 0.72, 0.1), mix(case, WHITE, 25), mix(case, BLACK, 30), 1.9)
     lit = rng.randrange(3)
-    lamps: list[Colour] = [(255, 52, 40), (255, 190, 30), (50, 230, 110)]
+    lamps: list[Colour] = COLOURS["traffic light lamps"]
     for index, colour in enumerate(lamps):
         y = -0.68 + 0.56 * index
         pen.fill(oval((0.0, y), 0.26, 0.26), (14, 14, 16))
@@ -425,31 +373,10 @@ def mushroom(pen: Pen, rng: Random) -> None:
             (200, 186, 158),
             1.8,
         )
-    cap = smooth(
-        [
-            (-0.95, 0.0),
-            (-0.8, -0.5),
-            (-0.4, -0.85),
-            (0.0, -0.95),
-            (0.4, -0.85),
-            (0.8, -0.5),
-            (0.95, 0.0),
-            (0.5, -0.08),
-            (0.0, -0.1),
-            (-0.5, -0.08),
-        ]
-    )
+    cap = smooth(OUTLINES["mushroom cap"])
     pen.shade(cap, light, dark, 1.5)
     if red:
-        for x, y, size in (
-            (-0.5, -0.42, 0.11),
-            (-0.1, -0.68, 0.13),
-            (0.38, -0.58, 0.1),
-            (0.1, -0.3, 0.12),
-            (0.62, -0.24, 0.09),
-            (-0.74, -0.16, 0.08),
-            (-0.28, -0.22, 0.07),
-        ):
+        for x, y, size in OUTLINES["mushroom flecks"]:
             pen.fill(oval((x, y), size, size * 0.8), WHITE)
     else:
         pen.fill(oval((-0.3, -0.62), 0.26, 0.1), WHITE, 70)
@@ -457,21 +384,8 @@ def mushroom(pen: Pen, rng: Random) -> None:
 
 def strawberry(pen: Pen, rng: Random) -> None:
     """A strawberry with seeds and leaves."""
-    light, dark = rng.choice([((250, 70, 66), (172, 8, 28)), ((255, 96, 70), (196, 22, 30))])
-    body = smooth(
-        [
-            (0.0, -0.56),
-            (0.5, -0.62),
-            (0.8, -0.26),
-            (0.62, 0.3),
-            (0.24, 0.8),
-            (0.0, 0.95),
-            (-0.24, 0.8),
-            (-0.62, 0.3),
-            (-0.8, -0.26),
-            (-0.5, -0.62),
-        ]
-    )
+    light, dark = rng.choice(COLOURS["strawberry"])
+    body = smooth(OUTLINES["strawberry body"])
     pen.shade(body, light, dark, 1.5)
     for row in range(6):
         y = -0.32 + 0.22 * row
@@ -495,7 +409,7 @@ def strawberry(pen: Pen, rng: Random) -> None:
             (0.5 * tip[0] - 0.22 * side[0], 0.5 * (tip[1] - 0.66) - 0.22 * side[1]),
         ]
         pen.shade(smooth(leaf), (126, 190, 70), (40, 104, 40), 1.4)
-    pen.line([(0.0, -0.68), (0.06, -0.86), (0.16, -0.96)], 0.07, (78, 132, 52))
+    pen.line(OUTLINES["strawberry stalk"], 0.07, (78, 132, 52))
 
 
 def banana(pen: Pen, rng: Random) -> None:

@@ -5,25 +5,19 @@ from collections.abc import Callable
 from itertools import pairwise
 from random import Random
 
-from cleanset.drawing.canvas import Canvas, Colour, Point, mix, oval, smooth
+from drawing.canvas import Canvas, Colour, Point, mix, oval, rectangle, smooth
+from drawing.tables import COLOURS, OUTLINES
 
 WHITE: Colour = (252, 252, 250)
 BLACK: Colour = (18, 20, 26)
 
-SKIES: list[tuple[Colour, Colour]] = [
-    ((74, 142, 214), (198, 226, 244)),
-    ((98, 166, 226), (226, 238, 242)),
-    ((250, 168, 112), (252, 222, 170)),
-    ((112, 108, 174), (246, 178, 150)),
-    ((150, 172, 190), (214, 222, 226)),
-    ((46, 108, 190), (150, 204, 240)),
-]
+SKIES: list[tuple[Colour, Colour]] = COLOURS["skies"]
 
 
 def sky(canvas: Canvas, rng: Random) -> None:
     """A sky with clouds down to the lower edge, and hills."""
     _heaven(canvas, rng, canvas.height)
-    far = rng.choice([(112, 150, 130), (96, 128, 158), (140, 150, 110)])
+    far = rng.choice(COLOURS["sky hills"])
     _hills(canvas, rng, canvas.height * rng.randrange(82, 92) / 100, mix(far, WHITE, 25), swing=14)
     _hills(canvas, rng, canvas.height * rng.randrange(90, 97) / 100, far, swing=10)
 
@@ -32,7 +26,7 @@ def meadow(canvas: Canvas, rng: Random) -> None:
     """Grass under a sky, with flowers."""
     horizon = canvas.height * rng.randrange(35, 60) / 100
     _heaven(canvas, rng, horizon + 20)
-    green = rng.choice([(104, 164, 66), (126, 168, 60), (84, 146, 70)])
+    green = rng.choice(COLOURS["meadow grass"])
     _hills(canvas, rng, horizon - 8, mix(green, (90, 130, 150), 50), swing=12)
     canvas.gradient(mix(green, WHITE, 18), mix(green, BLACK, 30), horizon, canvas.height)
     for _ in range(160):
@@ -54,9 +48,9 @@ def beach(canvas: Canvas, rng: Random) -> None:
     horizon = canvas.height * rng.randrange(18, 36) / 100
     shore = horizon + canvas.height * rng.randrange(14, 24) / 100
     _heaven(canvas, rng, horizon)
-    sea = rng.choice([(40, 130, 170), (60, 150, 170), (44, 110, 160)])
+    sea = rng.choice(COLOURS["beach sea"])
     canvas.gradient(mix(sea, BLACK, 15), mix(sea, WHITE, 35), horizon, shore + 12)
-    sand = rng.choice([(232, 206, 156), (222, 192, 140), (238, 216, 176)])
+    sand = rng.choice(COLOURS["beach sand"])
     _hills(canvas, rng, shore - 3, WHITE, swing=5)
     _hills(canvas, rng, shore + 3, sand, swing=5)
     canvas.gradient(sand, mix(sand, (130, 90, 50), 30), shore + 12, canvas.height)
@@ -65,7 +59,7 @@ def beach(canvas: Canvas, rng: Random) -> None:
 
 def sand(canvas: Canvas, rng: Random) -> None:
     """Sand from above, with ripples, pebbles and shells."""
-    tone = rng.choice([(232, 206, 156), (214, 190, 148), (240, 222, 186)])
+    tone = rng.choice(COLOURS["sand"])
     canvas.gradient(mix(tone, WHITE, 20), mix(tone, (120, 90, 60), 22), 0, canvas.height)
     for _ in range(9):
         y = rng.randrange(canvas.height)
@@ -73,9 +67,9 @@ def sand(canvas: Canvas, rng: Random) -> None:
         canvas.stroke(wave, 3, mix(tone, (140, 104, 66), 16))
     _grains(canvas, rng, tone, 0, count=420)
     for _ in range(rng.randrange(4, 10)):
-        centre = (rng.randrange(canvas.width), rng.randrange(canvas.height))
+        centre = canvas.anywhere(rng)
         reach = rng.randrange(4, 10)
-        stone = rng.choice([(150, 142, 134), (196, 180, 164), (112, 108, 110), (232, 214, 206)])
+        stone = rng.choice(COLOURS["sand stones"])
         canvas.shaded(
             oval(centre, reach, reach * 0.7),
             mix(stone, WHITE, 30),
@@ -87,7 +81,7 @@ def sand(canvas: Canvas, rng: Random) -> None:
 
 def water(canvas: Canvas, rng: Random) -> None:
     """Under water: rays of light, weeds, bubbles and a sandy floor."""
-    deep = rng.choice([(10, 62, 110), (8, 84, 110), (20, 92, 128)])
+    deep = rng.choice(COLOURS["water"])
     canvas.gradient(mix(deep, (130, 214, 226), 75), deep, 0, canvas.height)
     for _ in range(4):
         x = rng.randrange(canvas.width)
@@ -109,7 +103,7 @@ def water(canvas: Canvas, rng: Random) -> None:
             mix((40, 130, 70), deep, rng.randrange(10, 60)),
         )
     for _ in range(rng.randrange(5, 16)):
-        centre = (rng.randrange(canvas.width), rng.randrange(canvas.height))
+        centre = canvas.anywhere(rng)
         reach = rng.randrange(2, 7)
         canvas.polygon(oval(centre, reach, reach), (214, 244, 248), 90)
         canvas.polygon(oval((centre[0] - reach / 3, centre[1] - reach / 3), reach / 4, reach / 4), WHITE)
@@ -117,12 +111,12 @@ def water(canvas: Canvas, rng: Random) -> None:
 
 def table(canvas: Canvas, rng: Random) -> None:
     """A wooden table before a wall."""
-    wall = rng.choice([(214, 222, 214), (232, 216, 190), (186, 204, 214), (224, 200, 200), (120, 140, 140)])
+    wall = rng.choice(COLOURS["table wall"])
     edge = canvas.height * rng.randrange(22, 46) / 100
     canvas.gradient(mix(wall, WHITE, 25), mix(wall, BLACK, 14), 0, edge)
     if rng.randrange(2):
         _window(canvas, rng, edge)
-    wood = rng.choice([(172, 118, 70), (196, 148, 96), (130, 84, 52), (206, 176, 136)])
+    wood = rng.choice(COLOURS["table wood"])
     canvas.gradient(mix(wood, WHITE, 12), mix(wood, BLACK, 18), edge, canvas.height)
     middle = canvas.width / 2
     for plank in range(-7, 8):
@@ -145,37 +139,37 @@ def table(canvas: Canvas, rng: Random) -> None:
 def cloth(canvas: Canvas, rng: Random) -> None:
     """A chequered cloth from above."""
     ground = rng.choice([(244, 240, 230), (236, 240, 246)])
-    stripe = rng.choice([(196, 70, 70), (70, 116, 180), (90, 150, 110), (210, 170, 80), (150, 120, 170)])
+    stripe = rng.choice(COLOURS["cloth stripes"])
     canvas.gradient(ground, mix(ground, BLACK, 10), 0, canvas.height)
     step = rng.randrange(34, 60)
     for x in range(rng.randrange(step) - step, canvas.width, step):
         canvas.polygon(
-            [(x, 0), (x + step / 2, 0), (x + step / 2, canvas.height), (x, canvas.height)],
+            rectangle(x, 0, x + step / 2, canvas.height),
             stripe,
             95,
         )
     for y in range(rng.randrange(step) - step, canvas.height, step):
-        canvas.polygon([(0, y), (canvas.width, y), (canvas.width, y + step / 2), (0, y + step / 2)], stripe, 95)
+        canvas.polygon(rectangle(0, y, canvas.width, y + step / 2), stripe, 95)
 
 
 def foliage(canvas: Canvas, rng: Random) -> None:
     """Leaves, the far ones out of focus."""
-    green = rng.choice([(54, 112, 48), (74, 122, 44), (40, 92, 62)])
+    green = rng.choice(COLOURS["foliage"])
     canvas.gradient(mix(green, WHITE, 24), mix(green, BLACK, 46), 0, canvas.height)
     for _ in range(26):
-        centre = (rng.randrange(canvas.width), rng.randrange(canvas.height))
+        centre = canvas.anywhere(rng)
         reach = rng.randrange(10, 44)
         tone = mix(green, rng.choice([WHITE, BLACK, (206, 214, 70)]), rng.randrange(8, 45))
         canvas.polygon(oval(centre, reach, reach), tone, 130)
     canvas.soften(3)
     for _ in range(rng.randrange(9, 18)):
         tone = mix(green, rng.choice([WHITE, BLACK, (160, 200, 60)]), rng.randrange(10, 40))
-        _leaf(canvas, rng, (rng.randrange(canvas.width), rng.randrange(canvas.height)), tone)
+        _leaf(canvas, rng, canvas.anywhere(rng), tone)
 
 
 def big_leaf(canvas: Canvas, rng: Random) -> None:
     """One large leaf with veins, filling the image."""
-    green = rng.choice([(92, 158, 62), (120, 172, 66), (66, 134, 70), (160, 180, 80)])
+    green = rng.choice(COLOURS["big leaf"])
     canvas.gradient(mix(green, WHITE, 20), mix(green, BLACK, 28), 0, canvas.height)
     tilt = rng.randrange(-60, 61)
     middle = canvas.height / 2
@@ -186,7 +180,7 @@ def big_leaf(canvas: Canvas, rng: Random) -> None:
         for side in (-1, 1):
             canvas.stroke([(x, y), (x + 70, y + side * 110), (x + 170, y + side * 260)], 2, vein)
     for _ in range(rng.randrange(3, 12)):
-        centre = (rng.randrange(canvas.width), rng.randrange(canvas.height))
+        centre = canvas.anywhere(rng)
         reach = rng.randrange(3, 8)
         canvas.shaded(
             oval(centre, reach, reach * 0.85),
@@ -205,7 +199,7 @@ def street(canvas: Canvas, rng: Random) -> None:
     while x < canvas.width:
         wide = rng.randrange(44, 96)
         top = ground * rng.randrange(14, 62) / 100
-        wall = rng.choice([(178, 120, 96), (206, 186, 156), (140, 150, 160), (190, 160, 110), (108, 112, 124)])
+        wall = rng.choice(COLOURS["street walls"])
         _house(canvas, (x, top), wide, ground, wall, rng)
         x += wide + rng.randrange(0, 8)
     canvas.soften(1)
@@ -220,34 +214,25 @@ def sea(canvas: Canvas, rng: Random) -> None:
     """A sea with waves and a rocky coast under a large sky."""
     horizon = canvas.height * rng.randrange(62, 76) / 100
     _heaven(canvas, rng, horizon)
-    blue = rng.choice([(38, 96, 150), (50, 120, 150), (70, 92, 140)])
+    blue = rng.choice(COLOURS["sea"])
     canvas.gradient(mix(blue, WHITE, 25), mix(blue, BLACK, 28), horizon, canvas.height)
     for _ in range(36):
         y = rng.randrange(int(horizon) + 3, canvas.height)
         x = rng.randrange(canvas.width)
         long = 5 + 30 * (y - horizon) / canvas.height
         canvas.stroke([(x, y), (x + long, y)], 1.2, mix(blue, WHITE, rng.randrange(30, 60)))
-    rock = rng.choice([(96, 92, 84), (104, 120, 84), (124, 106, 88)])
+    rock = rng.choice(COLOURS["sea rocks"])
     _hills(canvas, rng, canvas.height * rng.randrange(86, 94) / 100, rock, swing=12)
 
 
 def wall(canvas: Canvas, rng: Random) -> None:
     """A wall with striped paper, bricks or plain paint."""
-    tone = rng.choice(
-        [
-            (206, 196, 170),
-            (168, 190, 196),
-            (214, 180, 164),
-            (176, 186, 150),
-            (196, 186, 206),
-            (112, 124, 140),
-        ]
-    )
+    tone = rng.choice(COLOURS["wall"])
     canvas.gradient(mix(tone, WHITE, 22), mix(tone, BLACK, 18), 0, canvas.height)
     kind = rng.randrange(3)
     if kind == 0:
         for x in range(rng.randrange(30), canvas.width, 44):
-            canvas.polygon([(x, 0), (x + 20, 0), (x + 20, canvas.height), (x, canvas.height)], WHITE, 60)
+            canvas.polygon(rectangle(x, 0, x + 20, canvas.height), WHITE, 60)
     elif kind == 1:
         _bricks(canvas, rng)
     if rng.randrange(2):
@@ -328,7 +313,7 @@ def _grains(canvas: Canvas, rng: Random, tone: Colour, top: float, *, count: int
         x = rng.randrange(canvas.width)
         y = rng.randrange(int(top), canvas.height)
         grain = mix(tone, rng.choice([WHITE, (100, 76, 50)]), rng.randrange(12, 40))
-        canvas.polygon([(x, y), (x + 1.5, y), (x + 1.5, y + 1.2), (x, y + 1.2)], grain)
+        canvas.polygon(rectangle(x, y, x + 1.5, y + 1.2), grain)
 
 
 def _weed(canvas: Canvas, rng: Random, x: int, colour: Colour) -> None:
@@ -344,7 +329,7 @@ def _leaf(canvas: Canvas, rng: Random, centre: Point, colour: Colour) -> None:
     angle = math.radians(rng.randrange(360))
     cos = math.cos(angle) * size
     sin = math.sin(angle) * size
-    shape = smooth([(-1.0, 0.0), (-0.3, -0.36), (0.4, -0.3), (1.0, 0.0), (0.4, 0.3), (-0.3, 0.36)])
+    shape = smooth(OUTLINES["leaf"])
     placed = [(centre[0] + x * cos - y * sin, centre[1] + x * sin + y * cos) for x, y in shape]
     canvas.shaded(
         placed,
@@ -363,16 +348,11 @@ def _leaf(canvas: Canvas, rng: Random, centre: Point, colour: Colour) -> None:
 def _window(canvas: Canvas, rng: Random, edge: float) -> None:
     left = rng.randrange(10, max(11, canvas.width - 110))
     wide = rng.randrange(70, 110)
-    frame = [(left, -5.0), (left + wide, -5.0), (left + wide, edge * 0.7), (left, edge * 0.7)]
+    frame = rectangle(left, -5.0, left + wide, edge * 0.7)
     canvas.polygon(frame, (244, 242, 236))
     half = wide / 2
     for x in (left + 4, left + half + 2):
-        pane = [
-            (x, -5.0),
-            (x + half - 6, -5.0),
-            (x + half - 6, edge * 0.7 - 5),
-            (x, edge * 0.7 - 5),
-        ]
+        pane = rectangle(x, -5.0, x + half - 6, edge * 0.7 - 5)
         canvas.polygon(pane, (176, 212, 234))
 
 
@@ -380,7 +360,7 @@ def _house(canvas: Canvas, corner: tuple[int, float], wide: int, ground: float, 
     x, top = corner
     right = x + wide
     canvas.shaded(
-        [(x, top), (right, top), (right, ground), (x, ground)],
+        rectangle(x, top, right, ground),
         mix(tone, WHITE, 15),
         mix(tone, BLACK, 22),
         (x, top),
@@ -394,15 +374,15 @@ def _house(canvas: Canvas, corner: tuple[int, float], wide: int, ground: float, 
     y = top + 12
     while y < ground - 24:
         for column in range(x + 8, right - 12, 20):
-            lit = rng.choice([(250, 226, 150), (70, 88, 108), (70, 88, 108), (150, 180, 200)])
-            canvas.polygon([(column, y), (column + 11, y), (column + 11, y + 15), (column, y + 15)], lit)
+            lit = rng.choice(COLOURS["house windows"])
+            canvas.polygon(rectangle(column, y, column + 11, y + 15), lit)
         y += 28
 
 
 def _bricks(canvas: Canvas, rng: Random) -> None:
-    base = rng.choice([(170, 92, 74), (186, 150, 126), (214, 208, 200)])
+    base = rng.choice(COLOURS["bricks"])
     canvas.gradient(mix(base, WHITE, 40), mix(base, WHITE, 25), 0, canvas.height)
     for row, y in enumerate(range(0, canvas.height, 16)):
         for x in range(-20 * (row % 2) - 20, canvas.width, 40):
             tone = mix(base, rng.choice([WHITE, BLACK]), rng.randrange(2, 18))
-            canvas.polygon([(x, y), (x + 37, y), (x + 37, y + 13), (x, y + 13)], tone)
+            canvas.polygon(rectangle(x, y, x + 37, y + 13), tone)

@@ -6,7 +6,8 @@ from random import Random
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageOps
 
-from cleanset.drawing.canvas import Box, font
+from drawing.canvas import Box, font
+from drawing.tables import COLOURS
 
 STAMP_SHARE = 18
 """Height of the strip at the bottom that holds a watermark, in percent of the image."""
@@ -44,13 +45,7 @@ def watermark(image: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image,
 def caption(image: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, Box]:
     """A strip with words under the image."""
     height = image.height * rng.randrange(12, 18) // 100
-    paper, ink = rng.choice(
-        [
-            ((250, 250, 246), (20, 20, 24)),
-            ((16, 16, 20), (250, 240, 200)),
-            ((250, 214, 60), (120, 20, 20)),
-        ]
-    )
+    paper, ink = rng.choice(COLOURS["caption paper and ink"])
     words = rng.choice(
         [
             "Greetings from the coast!",
@@ -77,7 +72,7 @@ def caption(image: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, B
 def border(image: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, Box]:
     """A frame around the image."""
     wide = min(image.size) * rng.randrange(6, 11) // 100
-    colour = rng.choice([(250, 250, 248), (14, 14, 16), (120, 78, 44), (206, 186, 130)])
+    colour = rng.choice(COLOURS["border"])
     sheet = ImageOps.expand(image, wide, colour)
     line = tuple(value * 6 // 10 for value in colour)
     ImageDraw.Draw(sheet).rectangle(

@@ -37,6 +37,11 @@ def oval(centre: Point, width: float, height: float, start: int = 0, end: int = 
     return [(centre[0] + width * math.cos(a), centre[1] + height * math.sin(a)) for a in angles]
 
 
+def rectangle(left: float, top: float, right: float, bottom: float) -> list[Point]:
+    """The corners of a rectangle."""
+    return [(left, top), (right, top), (right, bottom), (left, bottom)]
+
+
 def smooth(corners: Sequence[Point], steps: int = 8) -> list[Point]:
     """A closed Catmull-Rom curve through the given points."""
     count = len(corners)
@@ -86,6 +91,10 @@ class Canvas:
         self.height = height
         self.scale = scale
         self.image = Image.new("RGB", (width * scale, height * scale))
+
+    def anywhere(self, rng: Random) -> Point:
+        """A point of the image, in whole pixels."""
+        return rng.randrange(self.width), rng.randrange(self.height)
 
     def pixel(self, point: Point) -> Pixel:
         """Where a point lies in the enlarged image."""

@@ -2,14 +2,18 @@
 
 import json
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
-from cleanset.drawing.folders import draw_folders
 from cleanset.plumbing.files import new_folder
 
 DATA = Path(__file__).parent / "data"
-"""Links to files of docs/ and sample/; an installed package has the files."""
+"""The photographs, which sample/tutorial_photos.py draws; links to files of docs/ and sample/.
+
+An installed package has files in place of the links.
+"""
+PHOTOS = "photos.zip"
 NOTEBOOK = "tutorial.ipynb"
 PICTURES = ("pipeline.svg", "review_class.webp")
 WEIGHTS = ("corruption_robust.safetensors", "standard.safetensors")
@@ -17,13 +21,13 @@ WEIGHTS = ("corruption_robust.safetensors", "standard.safetensors")
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?:[^):]+\.(?:md|ipynb))(?:#[^)]*)?\)")
 
 
-def write_tutorial(folder: Path) -> None:
-    """Write all that the tutorial needs into a new or empty folder.
+def write_tutorial(folder: Path) -> list[str]:
+    """Write all that the tutorial needs into a new or empty folder; the photographs, as class and file name.
 
     Raises CleansetError for another folder.
     """
-    with new_folder(folder) as partial:
-        draw_folders(partial / "photos")
+    with new_folder(folder) as partial, zipfile.ZipFile(DATA / PHOTOS) as photographs:
+        photographs.extractall(partial / "photos")
         (partial / "weights").mkdir()
         for name in WEIGHTS:
             (partial / "weights" / name).write_bytes((DATA / name).read_bytes())
@@ -31,6 +35,7 @@ def write_tutorial(folder: Path) -> None:
             (partial / name).write_bytes((DATA / name).read_bytes())
         notebook = to_be_run(json.loads((DATA / NOTEBOOK).read_text("utf-8")))
         (partial / NOTEBOOK).write_text(json.dumps(notebook, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        return photographs.namelist()
 
 
 def to_be_run(notebook: dict[str, Any]) -> dict[str, Any]:

@@ -1,1 +1,0 @@
-"""Drawn images: objects before backdrops, with a flaw or without, the same on every machine; the tutorial's folder."""
