@@ -102,7 +102,7 @@ def test_a_model_of_the_sample(tmp_path: Path, repository: Path, made: OnDisk) -
 
 def test_the_pixels_that_a_preprocessing_sees() -> None:
     """Of a callable nothing is known but what it returns."""
-    from cleanset.measure import user_model
+    from cleanset.evaluation import user_model
 
     for preprocessing, expected in (
         (ResizeAndCrop("name", 256, 224, "bilinear"), (256, 224)),
