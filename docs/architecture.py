@@ -16,12 +16,8 @@ from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parents[1]
 DRAWING = ROOT / "docs" / "architecture.svg"
-PLUMBING = (
-    "cache", "classes", "csv_files", "errors", "file_locks", "files", "folder_updates", "interpreter", "json_files",
-    "kept_files", "machine", "markup", "metrics", "progress", "retries", "safe_imports", "tables", "validation",
-    "vocabulary", "waiting", "yaml_files",
-)  # fmt: skip
-"""Modules that share one box."""
+PLUMBING = ("classes", "errors", "tables", "vocabulary")
+"""Modules that share the box of the package `plumbing`."""
 SUBJECTS = {
     "cli": "the commands", "loading": "cleanset.load, cleanset.table", "status": "an edition and its pins",
     "planning": "the work before the start",
