@@ -281,6 +281,7 @@ OF_PEOPLE = [
 """Readers of what people or other programs write: archives, labels, params, reviews, models, masks, contests."""
 
 OF_NO_FILE = [
+    "evaluation.measures.read_measures",
     "plumbing.csv_files.read_frame",
     "plumbing.csv_files.read_rows",
     "dataset.archives.read_checksums",
@@ -298,6 +299,7 @@ OF_NO_FILE = [
     "stages.review_apply.read_inputs",
     "stages.score.read_inputs",
     "plumbing.yaml_files.read_yaml",
+    "studies.realness.plan.read_trials",
 ]
 """Readers of any file, of several outputs by the functions above, or of tables in memory."""
 
