@@ -18,9 +18,13 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from cleanset import tables
 from cleanset.classes import imagenet
 from cleanset.edition.params import PROTOCOLS, Params
+from cleanset.review.hints.kinds import HINTS
+from cleanset.sets.manifest import COLUMNS
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.results import MEASURE_COLUMNS as ATTACK_COLUMNS
+from cleanset.studies.attacks.study import ATTACKS
 from cleanset.studies.robustness.answers import ANSWER_TABLES
+from cleanset.studies.robustness.corruptions.params import CORRUPTION_ENTRIES
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.measuring import MEASURE_FILES
 from cleanset.tables import Table
@@ -186,6 +190,19 @@ def test_every_key_of_the_studies_is_there(site: Path, repository: Path) -> None
         "limits.images_a_day whole number from 1 to 1,000 10",
     )
     check_documented(text, ruled, lines)
+
+
+def test_every_entry_of_a_registry_is_there(site: Path) -> None:
+    """Attacks, corruptions, hints and columns of the manifest, each with what it says of itself."""
+    entries = {
+        "attacks": [f"{kind} {attack.effect.partition('[')[0].strip()}" for kind, attack in ATTACKS.items()],
+        "robustness": [entry.effect for entry in CORRUPTION_ENTRIES.values()],
+        "review": [f"{hint.kind.replace('_', ' ')} {hint.docs}" for hint in HINTS.values()],
+        "formats": [column.description for column in COLUMNS.values()],
+    }
+    for page, texts in entries.items():
+        shown = words(site, page)
+        assert [text for text in texts if text not in shown] == [], page
 
 
 def test_every_column_of_a_study_is_there(site: Path) -> None:
