@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.equivalence import equivalence, interval
+from cleanset.studies.realness.equivalence import equivalence
 from cleanset.studies.realness.mixed import Effect, Variances
 from cleanset.studies.realness.plan import PlanRequest
 from cleanset.studies.realness.planning import StudyDesign
@@ -30,7 +30,7 @@ def test_infinite_degrees_are_the_normal() -> None:
     found = equivalence(Effect(0.0, 0.1, math.inf), 0.2, 0.05)
     assert (found.p_above_lower_bound, found.p_below_upper_bound) == pytest.approx((0.02275, 0.02275), abs=1e-5)
     assert found.equivalent
-    assert interval(Effect(1, 1, math.inf), 0.95) == pytest.approx((1 - 1.95996, 1 + 1.95996), abs=1e-5)
+    assert Effect(1, 1, math.inf).interval(0.95) == pytest.approx((1 - 1.95996, 1 + 1.95996), abs=1e-5)
 
 
 def test_no_difference_that_is_too_large() -> None:

@@ -235,9 +235,8 @@ def analyse(
     of_kind = {kind: [each for each in ratings if each.kind == kind] for kind in IMAGE_KINDS}
     values = [each.rating for each in ratings]
     people = [each.person for each in ratings]
-    images = [each.image for each in ratings]
     modified = [each.kind == "modified" for each in ratings]
-    model = fit(values, people, images, modified, random=settings.random, degrees=settings.degrees)
+    model = fit_ratings(ratings, settings.random, settings.degrees)
     return Analysis(
         settings=settings,
         exclusions=excluded,
@@ -254,6 +253,20 @@ def analyse(
         shown=shown_sizes(kept),
         protocol=protocol,
         revised=answers.revised,
+    )
+
+
+def fit_ratings(
+    ratings: Sequence[Answer], random: RandomTerms = "slopes", degrees: Degrees = "satterthwaite"
+) -> MixedFit:
+    """The mixed model of ratings. Raises CleansetError as `fit` does."""
+    return fit(
+        [each.rating for each in ratings],
+        [each.person for each in ratings],
+        [each.image for each in ratings],
+        [each.kind == "modified" for each in ratings],
+        random=random,
+        degrees=degrees,
     )
 
 

@@ -24,7 +24,6 @@ from cleanset.studies.realness.analysis import (
     analyse,
     taken_for_modified,
 )
-from cleanset.studies.realness.equivalence import interval
 from cleanset.studies.realness.exclusions import CHECK_RULES
 from cleanset.studies.realness.mixed import Effect
 from cleanset.studies.realness.plan import read_trials
@@ -71,7 +70,7 @@ def images_csv(images: Iterable[ImageRatings], key: Iterable[Stimulus], class_co
     return csv_text(look_again_columns(class_column), rows)
 
 
-def run(
+def analyse_files(
     paths: Sequence[Path], settings: AnalysisSettings, plan: Path | None = None, out: Path | None = None
 ) -> Analysis:
     """Analyse the ratings in files; with `out`, a new or empty folder, write the results there."""
@@ -97,13 +96,13 @@ def run(
             folder.mkdir()
             stimuli = () if key is None else tuple(key.values())
             column = class_column_of("" if files is None else files.key)
-            write_text(folder / RESULT, as_json(analysis) + "\n")
+            write_text(folder / RESULT, analysis_json(analysis) + "\n")
             write_text(folder / IMAGES_CSV, images_csv(analysis.images, stimuli, column))
             write_text(folder / LOOK_AGAIN, images_csv(taken_for_modified(analysis.enough), stimuli, column))
     return analysis
 
 
-def as_json(analysis: Analysis) -> str:
+def analysis_json(analysis: Analysis) -> str:
     """All numbers, rounded to REPORT_DIGITS; degrees of freedom are null where they are infinite."""
     return json.dumps(_rounded(content(analysis)), indent=2)
 
@@ -153,7 +152,7 @@ def content(analysis: Analysis) -> dict[str, Any]:
 
 
 def _effect(effect: Effect) -> dict[str, object]:
-    return effect._asdict() | {"t": effect.estimate / effect.standard_error, "interval": interval(effect, 0.95)}
+    return effect._asdict() | {"t": effect.estimate / effect.standard_error, "interval": effect.interval(0.95)}
 
 
 def _rounded(value: object) -> object:
@@ -165,7 +164,7 @@ def _rounded(value: object) -> object:
     return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def as_text(analysis: Analysis) -> Group:
+def analysis_text(analysis: Analysis) -> Group:
     """The results as text of at most 80 columns."""
     tests = analysis.equivalence
     low, high = tests.interval
@@ -290,6 +289,6 @@ def _summaries(analysis: Analysis) -> RenderableType:
 
 def _shown(effect: Effect) -> str:
     degrees = "normal" if math.isinf(effect.degrees) else f"df {decimal(effect.degrees, 1)}"
-    low, high = interval(effect, 0.95)
+    low, high = effect.interval(0.95)
     shown = f"{decimal(effect.estimate, 3)} (95 % {decimal(low, 3)} to {decimal(high, 3)})"
     return f"{shown}, se {decimal(effect.standard_error, 3)}, {degrees}"

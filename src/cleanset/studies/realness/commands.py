@@ -95,7 +95,7 @@ def plan(
     from cleanset.studies.realness.plan import PlanRequest
 
     wish = settings_of(PlanRequest, with_protocol(settings), "--settings", people=people, side=side, seed=seed)
-    typer.echo(planning.plan_summary(planning.run(set_folder, attacked, out, wish, pilot=pilot), out))
+    typer.echo(planning.plan_summary(planning.write_plan(set_folder, attacked, out, wish, pilot=pilot), out))
 
 
 @app.command()
@@ -124,7 +124,7 @@ def serve(
     from cleanset.studies.realness.study_server import ServeSettings
 
     wanted = settings_of(ServeSettings, settings, "--settings")
-    serving.run(plan, host, port, browser=browser, settings=wanted, public_url=public_url)
+    serving.serve_study(plan, host, port, browser=browser, settings=wanted, public_url=public_url)
 
 
 @app.command()
@@ -150,7 +150,7 @@ def pilot(
     from cleanset.studies.realness import pilot as piloting
 
     wanted = settings_of(piloting.PilotSettings, settings, "--settings")
-    typer.echo(piloting.as_text(piloting.run(plan, out, people, seed, wanted), out))
+    typer.echo(piloting.pilot_text(piloting.run_pilot(plan, out, people, seed, wanted), out))
 
 
 @app.command()
@@ -189,5 +189,5 @@ def analyse(
 
     limits = settings_of(ExclusionLimits, exclude, "--exclude")
     wanted = settings_of(AnalysisSettings, settings, "--settings", limits=limits, ordinal=ordinal)
-    found = analysis_report.run(ratings, wanted, plan, out)
-    show(analysis_report.as_json(found) if as_json else analysis_report.as_text(found))
+    found = analysis_report.analyse_files(ratings, wanted, plan, out)
+    show(analysis_report.analysis_json(found) if as_json else analysis_report.analysis_text(found))

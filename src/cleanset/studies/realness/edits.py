@@ -4,7 +4,6 @@ The kinds are those that SCOOTER's instructions name: grey, a colour filter, dea
 """
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 import numpy as np
 from PIL import Image, ImageFilter, ImageOps
@@ -24,16 +23,6 @@ VISIBLE_SHARE = 0.01
 _FILTER = (0.85, 0.20, 0.00, 36.0, 0.10, 0.80, 0.05, 22.0, 0.05, 0.20, 0.50, 20.0)
 
 
-def grey(image: Image.Image, seed: int) -> Image.Image:
-    """The image without its colours."""
-    return ImageOps.grayscale(image).convert("RGB")
-
-
-def colour_filter(image: Image.Image, seed: int) -> Image.Image:
-    """The image as by a filter of a camera application."""
-    return image.convert("RGB", _FILTER)
-
-
 def dead_pixels(image: Image.Image, seed: int) -> Image.Image:
     """The image with single pixels whose channels stand at the far end of their range."""
     pixels = np.asarray(image).copy()
@@ -45,14 +34,13 @@ def dead_pixels(image: Image.Image, seed: int) -> Image.Image:
     return Image.fromarray(pixels)
 
 
-def sharp_edges(image: Image.Image, seed: int) -> Image.Image:
-    """The image with edges that are much too sharp."""
-    return image.filter(ImageFilter.UnsharpMask(radius=3, percent=500, threshold=0))
-
-
-EDITS: Mapping[str, Callable[[Image.Image, int], Image.Image]] = MappingProxyType(
-    {"filter": colour_filter, "dead_pixels": dead_pixels, "grey": grey, "sharp_edges": sharp_edges}
-)
+EDITS: Mapping[str, Callable[[Image.Image, int], Image.Image]] = {
+    # as by a filter of a camera application
+    "filter": lambda image, _: image.convert("RGB", _FILTER),
+    "dead_pixels": dead_pixels,
+    "grey": lambda image, _: ImageOps.grayscale(image).convert("RGB"),
+    "sharp_edges": lambda image, _: image.filter(ImageFilter.UnsharpMask(radius=3, percent=500, threshold=0)),
+}
 """The edits by name."""
 
 

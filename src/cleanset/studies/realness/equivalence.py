@@ -50,13 +50,6 @@ def equivalence(effect: Effect, bound: float = BOUND, alpha: float = ALPHA) -> E
         p_above_lower_bound=above,
         p_below_upper_bound=below,
         p=p,
-        interval=interval(effect, 1 - 2 * alpha),
+        interval=effect.interval(1 - 2 * alpha),
         equivalent=p < alpha,
     )
-
-
-def interval(effect: Effect, level: float) -> tuple[float, float]:
-    """The confidence interval of an effect."""
-    # with infinite degrees of freedom, scipy's t is the normal distribution
-    half = float(t.ppf((1 + level) / 2, effect.degrees)) * effect.standard_error
-    return effect.estimate - half, effect.estimate + half

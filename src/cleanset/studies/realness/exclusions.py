@@ -11,12 +11,11 @@ from fractions import Fraction
 from statistics import median
 from typing import Annotated, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.ratings import IMAGE_KINDS, StudyAnswers
 
-NotNegativeInt = Annotated[int, Field(ge=0)]
 CHECK_RULES = {"attention": "attention", "comprehension": "pair", "colour_vision": "plate"}
 """The rules that always apply, with the kind of their checks."""
 
@@ -25,16 +24,16 @@ CHECK_RULES = {"attention": "attention", "comprehension": "pair", "colour_vision
 class ExclusionLimits:
     """The limits of the rules; by default only those on checks are applied."""
 
-    attention: NotNegativeInt = 1
+    attention: NonNegativeInt = 1
     """Failed attention checks that a person may have."""
 
-    comprehension: NotNegativeInt | None = None
+    comprehension: NonNegativeInt | None = None
     """Failed comprehension pairs that a person may have; None: as many as the plan's page lets pass, else none."""
 
-    colour_vision: NotNegativeInt = 0
+    colour_vision: NonNegativeInt = 0
     """Plates of colour vision that a person may have read wrongly."""
 
-    min_attention: NotNegativeInt = 0
+    min_attention: NonNegativeInt = 0
     """Attention checks that a person must have answered."""
 
     min_share: Annotated[float, Field(ge=0, le=1)] = 0.0
@@ -46,7 +45,7 @@ class ExclusionLimits:
     min_milliseconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Smallest median time of a person for an image, in milliseconds."""
 
-    min_shown: NotNegativeInt = 0
+    min_shown: NonNegativeInt = 0
     """Smallest width, in device pixels, at which a person may have seen an image."""
 
     max_shown: Annotated[int, Field(ge=1)] | None = None

@@ -5,30 +5,24 @@ asks for.
 """
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 NOMINAL_PIXELS_PER_MM = 96 / 25.4
 """CSS pixels in a millimetre, by definition; a real screen's differ."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageLengths:
-    """Lengths of the page in CSS pixels."""
-
-    preferred_width: int = 448
-    """The width up to which images are enlarged."""
-
-    beside: int = 40
-    """The page's margins, left and right together."""
-
-    gap: int = 20
-    """Between the images of a pair."""
-
-    below: int = 260
-    """Above and below the images: question, answers and margins."""
-
-
-LENGTHS = PageLengths()
+LENGTHS: Mapping[str, int] = {
+    # up to which images are enlarged
+    "preferred_width": 448,
+    # the page's margins, left and right together
+    "beside": 40,
+    # between the images of a pair
+    "gap": 20,
+    # above and below the images: question, answers and margins
+    "below": 260,
+}
+"""Lengths of the page in CSS pixels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +42,9 @@ class ImageLayout:
         """
         width, height = self.size
         scale = 1 / pixel_ratio if self.width_mm is None else self.width_mm * NOMINAL_PIXELS_PER_MM / width
-        across = images * width * scale + LENGTHS.beside + LENGTHS.gap * (images - 1)
-        return math.ceil(across), math.ceil(height * scale + LENGTHS.below)
+        across = images * width * scale + LENGTHS["beside"] + LENGTHS["gap"] * (images - 1)
+        return math.ceil(across), math.ceil(height * scale + LENGTHS["below"])
 
     def data(self) -> dict[str, object]:
         """What the page reads of it."""
-        return {"size": self.size, "width_mm": self.width_mm, "lengths": asdict(LENGTHS)}
+        return {"size": self.size, "width_mm": self.width_mm, "lengths": LENGTHS}

@@ -30,6 +30,7 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import Bounds, minimize
 from scipy.sparse import csr_array
+from scipy.stats import t
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.basics import Flags, Floats, Ints
@@ -321,6 +322,12 @@ class Effect(NamedTuple):
     estimate: float
     standard_error: float
     degrees: float
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """The confidence interval."""
+        # with infinite degrees of freedom, scipy's t is the normal distribution
+        half = float(t.ppf((1 + level) / 2, self.degrees)) * self.standard_error
+        return self.estimate - half, self.estimate + half
 
 
 @dataclass(frozen=True, slots=True)

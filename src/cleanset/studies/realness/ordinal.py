@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanset.errors import CleansetError, install_command
-from cleanset.studies.realness.equivalence import interval
 from cleanset.studies.realness.mixed import Effect
 
 MIN_CLUSTERED = 1e-3
@@ -84,14 +83,13 @@ def fit_ordinal(ratings: Sequence[int], people: Sequence[str], modified: Sequenc
             "would have no width; expected several people who rate differently: leave out --ordinal"
         )
     difference = _mean(steps, thresholds - effect) - _mean(steps, thresholds)
-    ends = interval(Effect(effect, deviation, math.inf), 0.95)
     return OrdinalFit(
         effect=effect,
         standard_error=deviation,
         thresholds=tuple(map(float, thresholds)),
         difference=difference,
         odds_ratio=math.exp(effect),
-        interval=ends,
+        interval=Effect(effect, deviation, math.inf).interval(0.95),
     )
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
+from pydantic import Field, NonNegativeFloat
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.files import new_folder, read_text
@@ -71,7 +71,7 @@ class PilotSettings:
     effect: Annotated[float, Field(ge=-4, le=4)] = 0.0
     """The mean rating of modified images minus that of real ones, of careful people."""
 
-    wage: Annotated[float, Field(ge=0)] = 0.0
+    wage: NonNegativeFloat = 0.0
     """Payment for an hour; 0: none is reckoned."""
 
 
@@ -155,7 +155,7 @@ class _Walk:
         return self.kinds[stimulus]
 
 
-def run(plan: Path, out: Path, people: int, seed: int, settings: PilotSettings) -> Pilot:
+def run_pilot(plan: Path, out: Path, people: int, seed: int, settings: PilotSettings) -> Pilot:
     """Let simulated people go through the page of a plan, and write what they see and answer into `out`.
 
     Raises CleansetError for a folder that is no plan, and without a browser.
@@ -196,10 +196,10 @@ def _analysed(folder: Path) -> str:
     if not answers:
         return "no answers: nobody came to the first trial"
     try:
-        found = analysis_report.run(answers, AnalysisSettings(), folder / COPY, folder / ANALYSIS)
+        found = analysis_report.analyse_files(answers, AnalysisSettings(), folder / COPY, folder / ANALYSIS)
     except CleansetError as error:
         return str(error)
-    return _in_lines(analysis_report.as_text(found))
+    return _in_lines(analysis_report.analysis_text(found))
 
 
 def _in_lines(found: "RenderableType") -> str:
@@ -324,7 +324,7 @@ def _served(plan: Path, people: int) -> Iterator[str]:
         server.communicate()
 
 
-def as_text(pilot: Pilot, out: Path) -> str:
+def pilot_text(pilot: Pilot, out: Path) -> str:
     """The result in some lines."""
     manners = Counter(each.manner for each in pilot.people)
     complete = [each for each in pilot.people if each.is_complete]

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
@@ -205,7 +204,7 @@ def attention_places(images: int, checks: int, seed: int, person: int) -> list[i
 
 # 64 bits: among the thousands of stimuli of a study no two names are equal
 NAME_DIGITS = 16
-SCALE_TEXTS: Mapping[ScaleName, str] = MappingProxyType({"surely": "scale", "definitely": "scale_definitely"})
+SCALE_TEXTS: Mapping[ScaleName, str] = {"surely": "scale", "definitely": "scale_definitely"}
 """The text of the page with the words of each scale."""
 PAIRS_FOR_EACH = 3
 """Comprehension pairs made for each one in a list, so that most people get pairs of images that they do not rate."""

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.files import read_text, sha256, sha256_of
@@ -46,33 +45,27 @@ class _Images(BaseModel):
     width_mm: Annotated[float, Field(gt=0)] | None
 
 
-class _Record(BaseModel):
-    """The pins in plan.json."""
+class PlanFiles(BaseModel):
+    """The pins in plan.json, and the texts of key.csv and trials.csv beside it."""
 
     model_config = ConfigDict(frozen=True)
 
     images: _Images
     protocol: Protocol
     examples: tuple[str, ...]
+    """The files of the explanation's examples: the image itself, then each edit; none without examples."""
+
     sha256: dict[str, str]
-    shown_milliseconds: Annotated[int, Field(ge=0)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanFiles:
-    """The texts of key.csv and trials.csv, and how the page shows images."""
-
-    key: str
-    trials: str
-    shown_milliseconds: int
+    shown_milliseconds: NonNegativeInt
     """The time for which all images of a trial are visible before it can be answered."""
 
-    layout: ImageLayout
+    key: str = ""
+    trials: str = ""
 
-    protocol: Protocol
-
-    examples: tuple[str, ...]
-    """The files of the explanation's examples: the image itself, then each edit; none without examples."""
+    @property
+    def layout(self) -> ImageLayout:
+        """How the page shows images."""
+        return ImageLayout(size=self.images.pixels, width_mm=self.images.width_mm)
 
 
 def read_texts(path: Path) -> dict[str, Any]:
@@ -109,15 +102,8 @@ def _digest(path: Path) -> str:
 def read_plan(plan: Path, *, images: bool = False) -> PlanFiles:
     """A plan's files. Raises CleansetError unless they match plan.json, with `images` those of the page, too."""
     content = parse_json(read_text(plan / PLAN, _EXPECTED), str(plan / PLAN), "a plan")
-    record = validate(_Record, content, plan / PLAN, "; expected a plan: cleanset study plan makes it anew")
-    found = PlanFiles(
-        key=read_text(plan / KEY, _EXPECTED),
-        trials=read_text(plan / TRIALS, _EXPECTED),
-        shown_milliseconds=record.shown_milliseconds,
-        layout=ImageLayout(size=record.images.pixels, width_mm=record.images.width_mm),
-        protocol=record.protocol,
-        examples=record.examples,
-    )
+    record = validate(PlanFiles, content, plan / PLAN, "; expected a plan: cleanset study plan makes it anew")
+    texts = {"key": read_text(plan / KEY, _EXPECTED), "trials": read_text(plan / TRIALS, _EXPECTED)}
     if images and not (plan / PAGE_IMAGES).is_dir():
         raise CleansetError(f"{plan / PAGE_IMAGES}: missing; {_EXPECTED}")
     check_digest(content, plan / PLAN, "put it back, or cleanset study plan makes it anew")
@@ -128,4 +114,4 @@ def read_plan(plan: Path, *, images: bool = False) -> PlanFiles:
                 f"{plan / name}: changed since the plan was made; expected the SHA-256 in {PLAN}: put back what "
                 "cleanset study plan wrote, or plan again with the same set, images, settings and seed"
             )
-    return found
+    return record.model_copy(update=texts)

@@ -37,9 +37,10 @@ from cleanset.plumbing.json_files import with_digest, write_json
 from cleanset.plumbing.progress import tracked
 from cleanset.sets.folder import read_image, read_regular_file, read_set
 from cleanset.sets.manifest import Entry
+from cleanset.studies.realness.analysis import fit_ratings
 from cleanset.studies.realness.edits import EDITS, visibly_edited
 from cleanset.studies.realness.layout import ImageLayout
-from cleanset.studies.realness.mixed import Variances, fit
+from cleanset.studies.realness.mixed import Variances
 from cleanset.studies.realness.plan import (
     PlanRequest,
     StudyImage,
@@ -277,7 +278,9 @@ class PlanOutcome(NamedTuple):
     needed: int | None
 
 
-def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: Path | None = None) -> PlanOutcome:
+def write_plan(
+    set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: Path | None = None
+) -> PlanOutcome:
     """Write the plan into `out`, a new or empty folder. Raises CleansetError for images that cannot be read."""
     check_parts(wish)
     texts = wish.texts or USUAL_TEXTS
@@ -334,10 +337,7 @@ def variances_of(pilot: Path) -> Variances:
     found = read_ratings(texts_of([pilot]))
     if found.invalid:
         raise CleansetError(found.invalid[0])
-    ratings = found.ratings
-    kinds = [each.kind == "modified" for each in ratings]
-    values = [each.rating for each in ratings]
-    return fit(values, [each.person for each in ratings], [each.image for each in ratings], kinds).variances
+    return fit_ratings(found.ratings).variances
 
 
 def record(outcome: PlanOutcome) -> dict[str, object]:

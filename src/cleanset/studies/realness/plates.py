@@ -7,7 +7,6 @@ protanopes and for deuteranopes take turns. This is a screening, no diagnosis: a
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -23,9 +22,10 @@ MIN_SIDE = 96
 
 # linear RGB, 0 to 1: between digit and ground, and from there to each of them
 _MIDDLE = (0.32, 0.32, 0.22)
-_INVISIBLE: Mapping[Deficiency, tuple[float, float, float]] = MappingProxyType(
-    {"protan": (1.0, -0.1266, -0.0045), "deutan": (1.0, -0.4139, 0.0316)}
-)
+_INVISIBLE: Mapping[Deficiency, tuple[float, float, float]] = {
+    "protan": (1.0, -0.1266, -0.0045),
+    "deutan": (1.0, -0.4139, 0.0316),
+}
 _STRENGTH = 0.24
 _BRIGHTNESS = (0.7, 1.3)
 _PAPER = (245, 241, 232)
@@ -37,27 +37,23 @@ _GAP = 0.008
 _OVERSAMPLING = 4
 
 # strokes of digits in a box of width 2 and height 4, as x and y from its lower left corner
-_SEGMENTS: Mapping[str, tuple[tuple[int, int, int, int], ...]] = MappingProxyType(
-    {
-        "top": ((0, 4, 2, 4),),
-        "middle": ((0, 2, 2, 2),),
-        "bottom": ((0, 0, 2, 0),),
-        "upper left": ((0, 2, 0, 4),),
-        "upper right": ((2, 2, 2, 4),),
-        "lower left": ((0, 0, 0, 2),),
-        "lower right": ((2, 0, 2, 2),),
-    }
-)
-_STROKES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "2": ("top", "upper right", "middle", "lower left", "bottom"),
-        "3": ("top", "upper right", "middle", "lower right", "bottom"),
-        "4": ("upper left", "middle", "upper right", "lower right"),
-        "5": ("top", "upper left", "middle", "lower right", "bottom"),
-        "6": ("top", "upper left", "middle", "lower left", "lower right", "bottom"),
-        "7": ("top", "upper right", "lower right"),
-    }
-)
+_SEGMENTS: Mapping[str, tuple[tuple[int, int, int, int], ...]] = {
+    "top": ((0, 4, 2, 4),),
+    "middle": ((0, 2, 2, 2),),
+    "bottom": ((0, 0, 2, 0),),
+    "upper left": ((0, 2, 0, 4),),
+    "upper right": ((2, 2, 2, 4),),
+    "lower left": ((0, 0, 0, 2),),
+    "lower right": ((2, 0, 2, 2),),
+}
+_STROKES: Mapping[str, tuple[str, ...]] = {
+    "2": ("top", "upper right", "middle", "lower left", "bottom"),
+    "3": ("top", "upper right", "middle", "lower right", "bottom"),
+    "4": ("upper left", "middle", "upper right", "lower right"),
+    "5": ("top", "upper left", "middle", "lower right", "bottom"),
+    "6": ("top", "upper left", "middle", "lower left", "lower right", "bottom"),
+    "7": ("top", "upper right", "lower right"),
+}
 PLATE_DIGITS = tuple(_STROKES)
 """The digits that are drawn; those that can be answered are all but 0."""
 _HALF_STROKE = 0.12

@@ -8,22 +8,19 @@ two can be mixed.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 
 from cleanset.errors import CleansetError
 
 Explanation = Literal["text", "examples"]
 PairChange = Literal["tiles", "edits"]
 ScaleName = Literal["surely", "definitely"]
-SCALE_LABELS: Mapping[ScaleName, tuple[str, ...]] = MappingProxyType(
-    {
-        "surely": ("surely modified", "rather modified", "cannot tell", "rather real", "surely real"),
-        "definitely": ("definitely modified", "probably modified", "unsure", "probably real", "definitely real"),
-    }
-)
+SCALE_LABELS: Mapping[ScaleName, tuple[str, ...]] = {
+    "surely": ("surely modified", "rather modified", "cannot tell", "rather real", "surely real"),
+    "definitely": ("definitely modified", "probably modified", "unsure", "probably real", "definitely real"),
+}
 """The words of each scale for the ratings -2 to 2."""
 
 
@@ -41,13 +38,13 @@ class Protocol:
     revision: bool = False
     """Whether people may go back and change their answers to images and attention checks."""
 
-    attention: Annotated[int, Field(ge=0)] = 3
+    attention: NonNegativeInt = 3
     """Attention checks of a list; who fails more than one is left out of the analysis."""
 
-    pairs: Annotated[int, Field(ge=0)] = 4
+    pairs: NonNegativeInt = 4
     """Comprehension pairs of a list."""
 
-    min_correct_pairs: Annotated[int, Field(ge=0)] = 0
+    min_correct_pairs: NonNegativeInt = 0
     """Pairs to be answered correctly before the main part may begin; 0: they are judged in the analysis alone."""
 
     pair_change: PairChange = "tiles"
@@ -65,21 +62,19 @@ class Protocol:
         return self.pairs - self.min_correct_pairs if self.min_correct_pairs else 0
 
 
-PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
-    {
-        "own": Protocol(),
-        "as_published": Protocol(
-            scale="definitely",
-            revision=True,
-            attention=6,
-            pairs=6,
-            min_correct_pairs=5,
-            pair_change="edits",
-            explanation="examples",
-            plates=6,
-        ),
-    }
-)
+PROTOCOLS: Mapping[str, Protocol] = {
+    "own": Protocol(),
+    "as_published": Protocol(
+        scale="definitely",
+        revision=True,
+        attention=6,
+        pairs=6,
+        min_correct_pairs=5,
+        pair_change="edits",
+        explanation="examples",
+        plates=6,
+    ),
+}
 
 
 def check_parts(protocol: Protocol) -> None:

@@ -25,7 +25,7 @@ from cleanset.web.pages import FRESH, new_application, run_page
 MAX_BODY_BYTES = 4_000
 
 
-def run(
+def serve_study(
     plan: Path, host: str, port: int | None, browser: bool, settings: ServeSettings, public_url: str | None = None
 ) -> None:
     """Serve a plan's page until Ctrl+C; `port` None is the usual one, 0 any free one."""
