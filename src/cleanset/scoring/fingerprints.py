@@ -72,7 +72,7 @@ def module_fingerprint(module: str, files: Sequence[Path] = (), others: Collecti
             continue
         if not _is_of_installed(root):
             sources = _Sources(root)
-            source |= sources.reached_from(name)
+            source |= sources.reached_from([name])
             elsewhere |= sources.elsewhere
         elif first == top:
             source |= _of_package(root, top)
@@ -90,7 +90,7 @@ def sources_of(module: str, folder: Path) -> dict[str, str]:
 
     Empty for a module of elsewhere.
     """
-    return _Sources(folder.resolve()).reached_from(module)
+    return _Sources(folder.resolve()).reached_from([module])
 
 
 def is_importable(module: str) -> bool:
@@ -151,10 +151,8 @@ def _distributions(modules: Iterable[str]) -> list[str]:
 
 def _module_digests(module: str, root: Path) -> object:
     """The digests of a module that lies below a folder, and of what it imports there; None if it does not."""
-    source = _Sources(root)
     # `python -m PACKAGE` runs its __main__
-    found = source.reached_from(module) | source.reached_from(f"{module}.__main__")
-    return found or None
+    return _Sources(root).reached_from([module, f"{module}.__main__"]) or None
 
 
 def _packages_beside(program: Path) -> list[str]:
@@ -174,7 +172,7 @@ def _digests_of(path: Path) -> object:
     try:
         if path.is_file():
             is_python = path.suffix == ".py"
-            beside = _Sources(path.resolve().parent).reached_from_file(path) if is_python else {}
+            beside = _Sources(path.resolve().parent).reached_from(_imported(path, "")) if is_python else {}
             return [sha256_of(path), beside]
         if path.is_dir():
             return _of_folder(path)
@@ -218,15 +216,8 @@ class _Sources:
         self._root = root
         self.elsewhere: set[str] = set()
 
-    def reached_from(self, module: str) -> dict[str, str]:
-        """The SHA-256 of the files of a module and of all that it imports here, by their paths below the folder."""
-        return self._walk([module])
-
-    def reached_from_file(self, path: Path) -> dict[str, str]:
-        """The same of all that a script imports, without the script."""
-        return self._walk(_imported(path, ""))
-
-    def _walk(self, modules: Iterable[str]) -> dict[str, str]:
+    def reached_from(self, modules: Iterable[str]) -> dict[str, str]:
+        """The SHA-256 of the files of modules and of all that they import here, by their paths below the folder."""
         found: dict[str, str] = {}
         waiting = list(modules)
         seen: set[str] = set()

@@ -72,8 +72,7 @@ def _log_odds(logits: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArra
     """The log-odds of one class of each image; `classes` of shape (n, 1)."""
     others = logits.copy()
     np.put_along_axis(others, classes, -np.inf, axis=1)
-    difference: NDArray[np.float64] = np.take_along_axis(logits, classes, axis=1)[:, 0] - log_sum_exp(others)
-    return difference
+    return np.take_along_axis(logits, classes, axis=1)[:, 0] - log_sum_exp(others)
 
 
 def log_sum_exp(logits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -152,8 +151,7 @@ class Groups:
 
 def predicted_groups(logits: NDArray[np.float64]) -> NDArray[np.int64]:
     """The group, 0 or 1, predicted from each row of logits, shape (n, 2); 0 if equal, as in the published kit."""
-    found: NDArray[np.int64] = (logits[:, 0] < logits[:, 1]).astype(np.int64)
-    return found
+    return (logits[:, 0] < logits[:, 1]).astype(np.int64)
 
 
 def stored_columns(logits: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:

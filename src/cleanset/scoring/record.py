@@ -1,9 +1,9 @@
 """`data/scores/<role>.json`, the provenance record of a score table."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, NonNegativeInt
 
 from cleanset.edition.params import Precision
 from cleanset.images.preprocessing import ResizeAndCrop
@@ -27,7 +27,7 @@ class ScoreRecord(BaseModel, extra="forbid", frozen=True):
     preprocessing: ResizeAndCrop
     weights_sha256: Sha256
     precision: Precision
-    images: Annotated[int, Field(ge=0)]
+    images: NonNegativeInt
     against_float64: Distance | None
     versions: dict[str, str]
     code: str
@@ -48,8 +48,8 @@ class ListRecord(BaseModel, extra="forbid", frozen=True):
     name: str
     list_sha256: Sha256 | None
     beyond_sha256: Sha256 | None
-    images: Annotated[int, Field(ge=0)]
-    listed: Annotated[int, Field(ge=0)]
+    images: NonNegativeInt
+    listed: NonNegativeInt
     beyond: list[str]
 
 
