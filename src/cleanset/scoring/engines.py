@@ -3,8 +3,8 @@
 The engine local has a worker for each device of this machine; the engine ray has one for each device of a cluster.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Generic
 
 from cleanset.edition.params import Engine
@@ -41,6 +41,15 @@ class Computation(Generic[Found]):
     tasks_per_gpu: int = 1
     """The number of tasks that a GPU of a cluster is sent together."""
 
+    cores: int = 1
+    """Cores that a worker of a cluster without a GPU needs."""
+
+    is_long: bool = False
+    """Whether a task takes minutes: none then waits at a worker that is busy while another is free."""
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the environment of a cluster's workers."""
+
     limit: Limit | None = None
     """What may end it before all tasks are finished."""
 
@@ -59,6 +68,12 @@ class Computation(Generic[Found]):
             self.arrived(found)
             kept(number, found)
 
-        tasks_at_a_time = self.tasks_per_gpu if self.on_gpus else 1
-        job = RayJob(elsewhere=self.elsewhere, on_gpus=self.on_gpus, tasks_at_a_time=tasks_at_a_time)
+        job = RayJob(
+            elsewhere=self.elsewhere,
+            on_gpus=self.on_gpus,
+            tasks_at_a_time=self.tasks_per_gpu if self.on_gpus else 1,
+            cores=self.cores,
+            is_long=self.is_long,
+            environment=self.environment,
+        )
         compute_on_ray(job, self.tasks, keep_arrived, self.limit)

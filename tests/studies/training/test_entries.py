@@ -12,7 +12,7 @@ from cleanset.evaluation.specs import TrainedModel
 from cleanset.evaluation.trained import load_trained
 from cleanset.studies.robustness.trained_models import as_objects, as_table, further_members
 from cleanset.studies.training import data, train
-from cleanset.studies.training.records import as_yaml, model_entry
+from cleanset.studies.training.finished import as_yaml, model_entry
 from cleanset.studies.training.study import RunFiles, TrainingStudy
 from tests.checkouts import Checkout
 from tests.studies.training.coloured_study import COLOURS, coloured_study

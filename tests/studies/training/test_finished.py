@@ -9,8 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.charts import PLOT_BOTTOM, PLOT_LEFT, PLOT_RIGHT, PLOT_TOP, Curve, chart, tick_step
-from cleanset.studies.training.curves import run_charts
+from cleanset.studies.training.curves import (
+    PLOT_BOTTOM,
+    PLOT_LEFT,
+    PLOT_RIGHT,
+    PLOT_TOP,
+    Curve,
+    chart,
+    run_charts,
+    tick_step,
+)
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
 from cleanset.studies.training.histories import final_values, history_rows, smoothed
 from cleanset.studies.training.run_params import Run

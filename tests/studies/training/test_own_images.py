@@ -19,10 +19,10 @@ from safetensors.torch import load_file
 from cleanset.classes import class_table
 from cleanset.errors import CleansetError
 from cleanset.studies.training import data, train
+from cleanset.studies.training.finished import model_entry
 from cleanset.studies.training.fold_data import read_fold
 from cleanset.studies.training.images import TRAINING_IMAGES
 from cleanset.studies.training.networks import build_network, trained_network
-from cleanset.studies.training.records import model_entry
 from cleanset.studies.training.run_params import Run
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.tables import read_table

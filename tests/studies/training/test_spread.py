@@ -13,8 +13,8 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.file_locks import only_run
-from cleanset.scoring import computation
-from cleanset.studies.training import data, spread, train
+from cleanset.scoring import computation, engines
+from cleanset.studies.training import data, fold_training, spread, train
 from cleanset.studies.training.finished import unfinished_runs
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from tests.checkouts import Checkout
@@ -213,7 +213,7 @@ def test_all_runs(
     assert not list(grid.runs.glob("*/*/state.pt"))
     assert not any(grid.run(name).exists() for name in ("one", "two", "wild"))
     with monkeypatch.context() as patch:
-        patch.setattr(train, "train", trains_nothing)
+        patch.setattr(fold_training, "train", trains_nothing)
         for name in ("one", "two"):
             run(grid, name)
     for name in ("one", "two"):
@@ -301,8 +301,8 @@ def test_a_worker_has_the_threads_of_the_params(
     monkeypatch.delenv("CLEANSET_WORKERS")
     monkeypatch.setattr(spread, "available_cores", lambda: cores)
     monkeypatch.setattr(computation, "available_cores", lambda: cores)
-    monkeypatch.setattr(spread, "compute", count)
+    monkeypatch.setattr(engines, "compute", count)
     monkeypatch.setattr(spread, "WorkerProcess", lambda *_: None)
     folds = [spread.FoldOfRun("one", f"fold_{number:02d}") for number in range(1, 6)]
-    spread.Trainings(inputs=StudyInputs.read(study), folds=folds, train=train.train_alone).run(lambda *_: None)
+    spread.Trainings(inputs=StudyInputs.read(study), folds=folds).run(lambda *_: None)
     assert counts == [workers]

@@ -22,13 +22,13 @@ from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Resized
 from cleanset.plumbing.files import sha256
-from cleanset.studies.training import data, train
+from cleanset.studies.training import data, fold_training, train
 from cleanset.studies.training.classification import Classification
+from cleanset.studies.training.finished import model_entry
 from cleanset.studies.training.fold_data import ProcessShare, read_fold
 from cleanset.studies.training.images import TRAINING_IMAGES
 from cleanset.studies.training.networks import trained_network
 from cleanset.studies.training.recipes import Standard
-from cleanset.studies.training.records import model_entry
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.tables import write_table
 from tests.browser_tab import SOURCE
@@ -277,7 +277,7 @@ def begun_with(study: TrainingStudy, monkeypatch: pytest.MonkeyPatch) -> dict[st
 
     for name in ("two_files", "two_files_sizes"):
         sys.modules.pop(name, None)
-    monkeypatch.setattr(train, "StateFolder", state_folder)
+    monkeypatch.setattr(fold_training, "StateFolder", state_folder)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     with pytest.raises(BegunError):
         train.run(study, "one")

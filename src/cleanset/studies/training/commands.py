@@ -65,7 +65,7 @@ def entry(
 ) -> None:
     """Print a trained network as an entry of further_models in params.yaml of the robustness study."""
     from cleanset.plumbing.validation import check_known
-    from cleanset.studies.training import records as entries
+    from cleanset.studies.training import finished as entries
     from cleanset.studies.training.study import StudyInputs
 
     here = _study(study)

@@ -43,6 +43,11 @@ class RunPair(NamedTuple):
     name: str
     """EX1's name; where several pairs have one EX1, with that of the first run of EX2."""
 
+    @property
+    def names(self) -> dict[str, str]:
+        """The first columns of its rows in tables."""
+        return {"pair": self.name, "network": self.ex1.network, "protocol": self.ex1.run.protocol}
+
 
 def pairs(runs: Iterable[FinishedRun]) -> list[RunPair]:
     """The standard runs on originals that have at least one sibling trained on a scenario, in the order of the runs.
@@ -80,12 +85,6 @@ def _with_ex2_in_name(pair: RunPair) -> RunPair:
     return pair._replace(name=f"{pair.ex1.name}, {first.name}")
 
 
-GAIN_COLUMNS = [
-    "pair", "network", "protocol", "scenario", "ex1", "ex2", "folds", "ex1_accuracy", "ex2_accuracy", "gain", "low",
-    "high", "interval",
-]  # fmt: skip
-
-
 def gains(found: Iterable[RunPair], by_fold: pd.DataFrame, parts: int) -> pd.DataFrame:
     """EX2's accuracy on its scenario minus EX1's, by network and scenario, as mean over the folds that both have.
 
@@ -110,9 +109,7 @@ def gains(found: Iterable[RunPair], by_fold: pd.DataFrame, parts: int) -> pd.Dat
             interval, kind = _interval(both, differences, parts)
             rows.append(
                 {
-                    "pair": pair.name,
-                    "network": pair.ex1.network,
-                    "protocol": pair.ex1.run.protocol,
+                    **pair.names,
                     "scenario": scenario,
                     "ex1": pair.ex1.name,
                     "ex2": ex2.name,
@@ -125,7 +122,7 @@ def gains(found: Iterable[RunPair], by_fold: pd.DataFrame, parts: int) -> pd.Dat
                     "interval": kind,
                 }
             )
-    return pd.DataFrame(rows, columns=GAIN_COLUMNS)
+    return pd.DataFrame(rows)
 
 
 def _interval(both: pd.DataFrame, differences: NDArray[np.float64], parts: int) -> tuple[Interval, str]:
@@ -167,9 +164,8 @@ def table_2(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
                     **{name: cells[run.name, scenario][name] for name in CELL_NUMBERS},
                 }
             )
-    columns = ["trained_on", "pair", "network", "protocol", "parameters_in_millions", "run", "scenario", *CELL_NUMBERS]
     # two pairs may have one EX1, whose rows are listed once
-    table = pd.DataFrame(rows, columns=columns).drop_duplicates()
+    table = pd.DataFrame(rows).drop_duplicates()
     # the upper half of all networks first, as in the paper
     return table.sort_values("trained_on", kind="stable", ignore_index=True)
 
@@ -195,9 +191,7 @@ def deviations(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
                 square = float(squared_deviations(np.array([accuracy]), mu)[0])
                 rows.append(
                     {
-                        "pair": pair.name,
-                        "network": pair.ex1.network,
-                        "protocol": pair.ex1.run.protocol,
+                        **pair.names,
                         "part": part,
                         "scenario": name,
                         "run": run.name,
@@ -206,8 +200,7 @@ def deviations(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
                         "squared_deviation": square,
                     }
                 )
-    columns = ["pair", "network", "protocol", "part", "scenario", "run", "accuracy", "mu", "squared_deviation"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows)
 
 
 def trained_scores(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
@@ -222,9 +215,7 @@ def trained_scores(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFram
         outer_squares = outer["squared_deviation"].to_numpy("float64")
         for definition in DEFINITIONS:
             row = {
-                "pair": pair.name,
-                "network": pair.ex1.network,
-                "protocol": pair.ex1.run.protocol,
+                **pair.names,
                 "run": pair.ex1.name,
                 "definition": definition,
                 "scenarios": len(pair.ex2),
@@ -242,19 +233,7 @@ def trained_scores(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFram
             row["external"] = float(spread(outer_squares, definition))
             row["internal"] = float(spread(inner_squares, definition))
             row["score"] = float(score_of_squares(outer_squares, inner_squares, definition))
-    columns = [
-        "pair",
-        "network",
-        "protocol",
-        "run",
-        "definition",
-        "scenarios",
-        "external",
-        "internal",
-        "score",
-        "problem",
-    ]
-    return pd.DataFrame(scores, columns=columns)
+    return pd.DataFrame(scores)
 
 
 def inner_section(found: Iterable[RunPair], means: pd.DataFrame) -> dict[str, dict[str, float]]:

@@ -1,16 +1,20 @@
-"""Finished runs of a training study, read from the output of stage `train`."""
+"""Finished runs, read from the output of stage `train`; a trained network as an entry of `further_models`."""
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
+import yaml
+from pydantic import BaseModel
 
 from cleanset.errors import CleansetError
+from cleanset.evaluation.specs import TrainedModel
 from cleanset.plumbing.csv_files import read_frame
-from cleanset.plumbing.files import read_bytes, sha256_of
-from cleanset.plumbing.json_files import JsonMapping, JsonObject, json_record, parse_json
-from cleanset.plumbing.validation import join_names
+from cleanset.plumbing.files import read_bytes, read_text, sha256_of
+from cleanset.plumbing.json_files import JsonMapping, JsonObject, parse_json, read_json
+from cleanset.plumbing.validation import join_names, validate
 from cleanset.scoring.validity import MadeFrom, code_of
 from cleanset.studies.training.params import TrainingParams
 from cleanset.studies.training.run_params import Network, Run
@@ -27,8 +31,7 @@ LIBRARIES_BY_TASK = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FoldRecord:
+class FoldRecord(BaseModel, frozen=True, strict=True):
     """What is read of a fold's record."""
 
     parameters_in_millions: float
@@ -41,8 +44,8 @@ class FoldRecord:
     """Number of images that were trained on."""
     kept: str
     """Which epoch's weights are kept, and why, in words."""
-    has_groups: bool = False
-    """Whether the images have groups, which no division splits."""
+    split_by: str | None = None
+    """The column that no division splits, if the images have groups."""
 
 
 class FinishedFold(NamedTuple):
@@ -151,25 +154,85 @@ def _is_finished(inputs: StudyInputs, name: str, of_study: JsonMapping) -> bool:
     return True
 
 
-NUMBERS = ("parameters_in_millions", "epoch", "epochs", "training_images")
-"""The numbers of a run's record that are read."""
-
-
 def read_fold(files: RunFiles, run: str, fold: str) -> FinishedFold:
     """The result of a run on a fold. Raises CleansetError for a file that is missing or damaged."""
     remedy = f"run dvc checkout data/runs/{run}, or train it again"
-    content = json_record(files.record, "the record of a run", remedy, NUMBERS)
-    if not isinstance(kept := content.get("kept"), str):
-        raise CleansetError(f"{files.record}: no kept as text; expected the record of a run: {remedy}")
-    record = FoldRecord(
-        parameters_in_millions=float(content["parameters_in_millions"]),
-        epoch=int(content["epoch"]),
-        epochs=int(content["epochs"]),
-        training_images=int(content["training_images"]),
-        kept=kept,
-        has_groups="split_by" in content,
-    )
+    record = read_json(files.record, FoldRecord, "the record of a run", remedy)
     history = read_frame(files.history, ("epoch", "step"), remedy)
     tested = ("scenario", "class_index", "images")
     test = read_frame(files.test, tested, remedy) if files.test.is_file() else pd.DataFrame()
     return FinishedFold(fold, record, history, test)
+
+
+RUN_REMEDY = "train the run, or run dvc checkout"
+RECORD_KEYS = {"run", "classes", "weights_sha256"}
+"""The keys of a record that are read, beside its settings."""
+SETTINGS_KEYS = {"task", "network", "size", "resizing", "trained_on"}
+"""The keys of a record's settings that are read."""
+
+
+def model_entry(study: TrainingStudy, files: RunFiles, weights: Path | None = None) -> JsonObject:
+    """The keys of a fold's network; `weights`: a copy of its weights, None: the fold's.
+
+    Raises CleansetError for a fold that is not trained, a network that does not classify, and other weights.
+    """
+    path = weights or files.weights
+    record = record_of_weights(files.record, path)
+    known = study.read_classes()
+    settings = record["settings"]
+    network = network_of_record(record)
+    classes = record["classes"]
+    if network.source == "module" or not network.normalised:
+        found = "is a module's" if network.source == "module" else "sees pixels without normalisation"
+        raise CleansetError(
+            f"{record['run']}: {network.name} {found}; expected a normalised network of timm or torchvision: see "
+            f"cleanset evaluate --model {path}"
+        )
+    entry: JsonObject = {
+        "source": network.source,
+        "name": network.name,
+        "weights": Path(os.path.relpath(path.resolve(), study.edition.folder.resolve())).as_posix(),
+        "sha256": record["weights_sha256"],
+        # all 1,000 in their order are what a network has anyway
+        **({} if classes == list(known.keys) else {"classes": classes}),
+        "size": settings["size"],
+        "trained_on": settings["trained_on"],
+    }
+    validate(TrainedModel, entry, files.record, "; expected a network that a study can measure", context=known)
+    return entry
+
+
+def record_of_weights(
+    path: Path, weights: Path, wanted: str = "classification", remedy: str = RUN_REMEDY
+) -> JsonObject:
+    """The record of the training of these weights.
+
+    Raises CleansetError, which ends in `remedy`, for a record that is missing or not one, for other weights, and for
+    another task than the wanted one.
+    """
+    record = parse_json(read_text(path, remedy), str(path), f"the record of a training: {remedy}")
+    if (
+        not isinstance(record, dict)
+        or not isinstance(settings := record.get("settings"), dict)
+        or SETTINGS_KEYS - set(settings)
+        or RECORD_KEYS - set(record)
+    ):
+        raise CleansetError(f"{path}: not the record of a training; expected settings, classes, weights: {remedy}")
+    validate(Network, settings["network"], f"{path}: settings.network", f"; expected a run's record: {remedy}")
+    task = settings["task"]
+    if task != wanted:
+        raise CleansetError(f"{record['run']}: a run of {task}; expected a run of {wanted}")
+    if not weights.is_file() or sha256_of(weights) != record["weights_sha256"]:
+        raise CleansetError(f"{weights}: missing, or not the weights of {path}; expected these: {remedy}")
+    return record
+
+
+def network_of_record(record: JsonObject) -> Network:
+    """The network of a record of training, whose weights take the place of published ones."""
+    return Network.model_validate(record["settings"]["network"] | {"pretrained": False})
+
+
+def as_yaml(role: str, entry: JsonObject) -> str:
+    """The entry as the lines of a params.yaml below `further_models`."""
+    text = yaml.safe_dump({role: entry}, sort_keys=False, default_flow_style=None, width=110)
+    return "".join(f"  {line}\n" for line in text.splitlines())

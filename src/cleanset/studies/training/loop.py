@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -64,7 +64,7 @@ class Outcome(NamedTuple):
     """Means over the batch by name, such as accuracy."""
 
 
-class Task(Protocol[Batch]):
+class TrainingTask(Protocol[Batch]):
     """A network, its batches in the order of an epoch, the loss of one, and measures on images left out."""
 
     network: nn.Module
@@ -115,7 +115,7 @@ class Trained:
 
 
 def train(
-    task: Task[Batch],
+    task: TrainingTask[Batch],
     settings: Optimization,
     state: StateFolder,
     report: OnStep = lambda _: None,
@@ -146,7 +146,7 @@ class _Learning(Generic[Batch]):
     """A task with its optimizer and schedule, over `steps` in all, and what is trained so far, from a state if any."""
 
     def __init__(
-        self, task: Task[Batch], settings: Optimization, share: ProcessShare, state: TrainingState | None
+        self, task: TrainingTask[Batch], settings: Optimization, share: ProcessShare, state: TrainingState | None
     ) -> None:
         self.task = task
         self.settings = settings
@@ -166,28 +166,15 @@ class _Learning(Generic[Batch]):
         if state is not None:
             task.network.load_state_dict(state["network"])
             self.optimizer.load_state_dict(state["optimizer"])
-            self.trained = Trained(
-                weights=state["weights"],
-                epoch=state["epoch"],
-                history=state["history"],
-                images=state["images"],
-                seconds=state["seconds"],
-            )
+            self.trained = Trained(**{each.name: state[each.name] for each in fields(Trained)})
         # its gradients are the means over all processes
         self.network = DistributedDataParallel(task.network) if share.processes > 1 else task.network
         self._start = perf_counter() - self.trained.seconds
 
     def state(self) -> TrainingState:
         """The state after the last epoch."""
-        return {
-            "network": self.task.network.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "weights": self.trained.weights,
-            "epoch": self.trained.epoch,
-            "history": self.trained.history,
-            "images": self.trained.images,
-            "seconds": self.trained.seconds,
-        }
+        states = {"network": self.task.network.state_dict(), "optimizer": self.optimizer.state_dict()}
+        return states | vars(self.trained)
 
     def train_epoch(self, epoch: int, report: OnStep) -> None:
         """Train an epoch, validate, and add a row to the history; keep the weights if they are the best so far."""

@@ -18,7 +18,7 @@ from cleanset.scoring.checked_network import checked_logits
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.gate import MIN_ROUNDED_ROWS, NetworkGate, not_finite
 from cleanset.scoring.models import weights_at_hand
-from cleanset.studies.training.records import network_of_record, record_of_weights
+from cleanset.studies.training.finished import network_of_record, record_of_weights
 from cleanset.studies.training.run_params import Network
 
 TRIED = MIN_ROUNDED_ROWS

@@ -76,7 +76,7 @@ def _index(data: ReportData) -> JsonObject:
     most = max(row["training_images"] for row in rows)
     return {
         "missing": join_names(data.missing),
-        "grouped": join_names(each.name for each in runs if each.folds[0].record.has_groups),
+        "grouped": join_names(each.name for each in runs if each.folds[0].record.split_by),
         "untested": join_names(each.name for each in runs if not each.run.folds),
         "chosen_by_tests": join_names(
             each.name for each in runs if each.run.keep == "best" and each.run.validation == "as_written"

@@ -15,12 +15,13 @@ from cleanset.plumbing.json_files import json_record
 from cleanset.scoring.parts import NOTHING, FinishedPart
 from cleanset.studies.training.finished import network_name
 from cleanset.studies.training.fold_data import ALONE, FoldData, read_fold, shown_in, steps_per_epoch
+from cleanset.studies.training.fold_training import train_fold
 from cleanset.studies.training.params import grid_runs
 from cleanset.studies.training.run_params import Run
 from cleanset.studies.training.spread import devices_of_folds
 from cleanset.studies.training.state import StateFolder
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
-from cleanset.studies.training.train import device_named, train_fold
+from cleanset.studies.training.train import device_named
 
 
 def plan(study: TrainingStudy, grid: str | None) -> Plan:

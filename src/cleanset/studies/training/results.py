@@ -13,7 +13,7 @@ from cleanset.studies.training.experiments import deviations, gains, inner_secti
 from cleanset.studies.training.finished import FinishedRun
 from cleanset.studies.training.histories import final_values
 from cleanset.studies.training.params import SegmentationMeasures
-from cleanset.studies.training.segmentation.tables import tables as segmentation_tables
+from cleanset.studies.training.segmentation.measures import tables as segmentation_tables
 
 DIGITS = 6
 """Decimals of numbers in tables and metrics: processors differ in the last digits of sums."""

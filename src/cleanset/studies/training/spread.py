@@ -6,15 +6,15 @@ goes on where another has ended. The weights do not depend on the worker.
 
 import os
 from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from cleanset.edition.params import Engine, read_params
+from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.plumbing.json_files import JsonObject
 from cleanset.plumbing.machine import available_cores
 from cleanset.plumbing.progress import TrainingStep, image_bar
-from cleanset.scoring.cluster import RayJob, compute_on_ray
 from cleanset.scoring.computation import (
     Elsewhere,
     Opened,
@@ -23,18 +23,20 @@ from cleanset.scoring.computation import (
     Tasks,
     Worker,
     WorkerProcess,
-    compute,
     worker_devices,
 )
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device, choose_devices
+from cleanset.scoring.engines import Computation
 from cleanset.scoring.scorer import ignore
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions
 from cleanset.studies.training.finished import CODE, LIBRARIES_BY_TASK, study_facts
+from cleanset.studies.training.fold_data import ALONE
+from cleanset.studies.training.fold_training import train_fold
 from cleanset.studies.training.params import TrainingParams
 from cleanset.studies.training.study import INSTRUCTIONS, StudyInputs, TrainingStudy
 
-MODULES = ("cleanset.studies.training.train", "cleanset.studies.training.segmentation.task")
+MODULES = ("cleanset.studies.training.fold_training", "cleanset.studies.training.segmentation.task")
 """Modules that a worker process imports."""
 
 
@@ -49,19 +51,8 @@ class FoldOfRun:
         return f"{self.run}, {self.fold}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """The end of a training, whose files lie in the folder of its run."""
-
-    problem: str | None
-    """What has stopped it; None: nothing, it is finished."""
-
-
-OnStep = Callable[[TrainingStep], object]
-TrainFold = Callable[[StudyInputs, FoldOfRun, Device, OnStep | None], None]
-"""Trains a fold on a device, from its state if any, and writes its files; calls a function after each step, if any.
-
-Raises CleansetError for what is wrong with the fold."""
+Ended = str | None
+"""The end of a training, whose files lie in the folder of its run: what has stopped it; None: it is finished."""
 
 
 class _StoppedError(Exception):
@@ -74,7 +65,6 @@ class FoldTrainer:
 
     inputs: StudyInputs
     device: Device
-    train: TrainFold
     is_alone: bool = False
     """Whether there is no other worker: each training then shows its steps."""
 
@@ -91,14 +81,15 @@ class FoldTrainer:
         for task in tasks:
             (which,) = task.ids
             problem = None
+            on_step = None if self.is_alone else check
             try:
                 with self.device.use():
-                    self.train(self.inputs, which, self.device, None if self.is_alone else check)
+                    train_fold(self.inputs, which.run, which.fold, device=self.device, share=ALONE, on_step=on_step)
             except _StoppedError:
                 return
             except CleansetError as error:
                 problem = str(error)
-            yield task.number, Ended(problem=problem)
+            yield task.number, problem
 
     def stop(self) -> None:
         """The next step of a training sees that the tasks are stopped."""
@@ -106,65 +97,51 @@ class FoldTrainer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trainings:
-    """Folds of runs of a study that are to be trained, and how a fold is."""
+    """Folds of runs of a study that are to be trained."""
 
     inputs: StudyInputs
     folds: Sequence[FoldOfRun]
-    train: TrainFold
 
     def run(self, keep: Callable[[FoldOfRun, Ended], None]) -> None:
         """Train the folds, on all devices that the engine has; `keep` is called with one at a time, as each ends.
 
-        Raises CleansetError as `compute` and `compute_on_ray` do. What is finished stays, and the state of the rest.
+        Raises CleansetError as `Computation.run` does. What is finished stays, and the state of the rest.
         """
-        tasks = [Task(number, [each]) for number, each in enumerate(self.folds)]
-        if self._engine == "ray":
-            self._on_ray(tasks, keep)
-        else:
-            self._on_this_machine(tasks, keep)
-
-    @property
-    def _engine(self) -> Engine:
-        return self.inputs.params.engine or read_params(self.inputs.study.edition.folder).engine
-
-    def _on_this_machine(self, tasks: Sequence[Task], keep: Callable[[FoldOfRun, Ended], None]) -> None:
-        devices = devices_of_folds(self.inputs.params, len(tasks))
+        params = self.inputs.params
+        engine = params.engine or read_params(self.inputs.study.edition.folder).engine
+        devices = devices_of_folds(params, len(self.folds))
         first = devices[0]
-        count = len(devices)
-        if count > 1:
+        is_alone = engine == "local" and len(devices) == 1
+        elsewhere = None if is_alone else self._elsewhere(first)
+
+        def workers() -> list[Worker[Ended]]:
+            here = FoldTrainer(inputs=self.inputs, device=first, is_alone=is_alone)
+            if elsewhere is None:
+                first.prepare()
+                return [here]
             worker_processes(MODULES)
-        here = FoldTrainer(inputs=self.inputs, device=first, train=self.train, is_alone=count == 1)
-        first.prepare()
-        workers: list[Worker[Ended]] = [here]
-        if count > 1:
-            workers += [WorkerProcess(self._elsewhere(first), each, MODULES) for each in devices[1:]]
-        if count == 1:
-            compute(workers, tasks, self._by_number(keep))
-            return
-        with image_bar(len(tasks), f"training, {count} workers") as done:
-            compute(workers, tasks, self._by_number(keep, done))
+            first.prepare()
+            return [here, *(WorkerProcess(elsewhere, each, MODULES) for each in devices[1:])]
 
-    def _on_ray(self, tasks: Sequence[Task], keep: Callable[[FoldOfRun, Ended], None]) -> None:
-        device = devices_named(self.inputs.params.device)[0]
-        job = RayJob(
-            elsewhere=self._elsewhere(device),
-            on_gpus=device.is_separate,
-            cores=self.inputs.params.threads,
-            is_long=True,
-            # as they are here
-            environment={name: os.environ[name] for name in INSTRUCTIONS if name in os.environ},
-        )
-        with image_bar(len(tasks), "training, engine ray") as done:
-            compute_on_ray(job, tasks, self._by_number(keep, done))
+        with ExitStack() as stack:
+            title = "training, engine ray" if engine == "ray" else f"training, {len(devices)} workers"
+            done = ignore if is_alone else stack.enter_context(image_bar(len(self.folds), title))
 
-    def _by_number(
-        self, keep: Callable[[FoldOfRun, Ended], None], done: Callable[[int], None] = ignore
-    ) -> Callable[[int, Ended], None]:
-        def keep_by_number(number: int, ended: Ended) -> None:
-            keep(self.folds[number], ended)
-            done(1)
+            def keep_by_number(number: int, ended: Ended) -> None:
+                keep(self.folds[number], ended)
+                done(1)
 
-        return keep_by_number
+            Computation(
+                tasks=[Task(number, [each]) for number, each in enumerate(self.folds)],
+                keep=keep_by_number,
+                workers=workers,
+                elsewhere=elsewhere,
+                on_gpus=first.is_separate,
+                cores=params.threads,
+                is_long=True,
+                # as they are here
+                environment={name: os.environ[name] for name in INSTRUCTIONS if name in os.environ},
+            ).run(engine)
 
     def _elsewhere(self, device: Device) -> Elsewhere[Ended]:
         runs = sorted({each.run for each in self.folds})
@@ -172,14 +149,14 @@ class Trainings:
         study = TrainingStudy(self.inputs.study.folder.resolve())
         return Elsewhere(
             name="training",
-            open=partial(_opened, study, runs, self.train),
+            open=partial(_opened, study, runs),
             made_from=MadeFrom(_facts(self.inputs, runs, device)),
         )
 
 
-def _opened(study: TrainingStudy, runs: Sequence[str], train: TrainFold, place: Place) -> Opened[Ended]:
+def _opened(study: TrainingStudy, runs: Sequence[str], place: Place) -> Opened[Ended]:
     inputs = StudyInputs.read(study)
-    worker = FoldTrainer(inputs=inputs, device=place.device, train=train)
+    worker = FoldTrainer(inputs=inputs, device=place.device)
     return Opened(worker=worker, made_from=MadeFrom(_facts(inputs, runs, place.device)))
 
 

@@ -4,11 +4,9 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import torch
-from torch import Tensor
-from torch.optim.optimizer import StateDict
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.files import remove_abandoned, sha256, sha256_of, write_bytes
@@ -24,23 +22,8 @@ Row = dict[str, float]
 """A line of the history: epoch, step, train_*, validation_*, rate."""
 
 
-class TrainingState(TypedDict):
-    """A training after an epoch."""
-
-    network: dict[str, Tensor]
-    """The network's state."""
-    optimizer: StateDict
-    """The optimizer's state."""
-    weights: dict[str, Tensor]
-    """The weights that are kept so far."""
-    epoch: int
-    """The epoch of these weights."""
-    history: list[Row]
-    """A row for each epoch."""
-    images: int
-    """Number of images trained on, repeated ones too."""
-    seconds: float
-    """Seconds of training."""
+TrainingState = dict[str, Any]
+"""A training after an epoch: the states `network` and `optimizer`, and the fields of `loop.Trained`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +115,6 @@ class StateFolder:
         self.folder.mkdir(parents=True, exist_ok=True)
         # into memory first: torch's own writer reports a full disk as an error of its own
         buffer = io.BytesIO()
-        torch.save({"settings": dict(self._settings), "state": dict(state)}, buffer)
+        torch.save({"settings": dict(self._settings), "state": state}, buffer)
         content = buffer.getvalue()
         write_bytes(self.folder / STATE_FILE, b"%b\n%b" % (sha256(content).encode(), content))

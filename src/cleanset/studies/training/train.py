@@ -1,44 +1,76 @@
 """Stage `train`: weights, history, record and tests of every fold of a run."""
 
-import math
+import os
 import shutil
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+import subprocess
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
+from datetime import timedelta
 
-import pandas as pd
 import torch
-from safetensors.torch import save
-from torch import Tensor, nn
+from torch import distributed
 
 from cleanset.errors import CleansetError
-from cleanset.evaluation.user_model import tensors_sha256
-from cleanset.plumbing.csv_files import frame_csv, write_frame
 from cleanset.plumbing.file_locks import only_run
-from cleanset.plumbing.files import remove_abandoned, replacing, sha256, write_bytes, write_text
-from cleanset.plumbing.json_files import write_json
-from cleanset.plumbing.progress import print_notice, training_bar
+from cleanset.plumbing.files import remove_abandoned, replacing
+from cleanset.plumbing.interpreter import code_command, python_command
+from cleanset.plumbing.progress import print_notice
 from cleanset.plumbing.validation import join_names
-from cleanset.scoring.devices import Device, computing_threads
-from cleanset.scoring.fingerprints import module_fingerprint
-from cleanset.scoring.scorer import arithmetic
-from cleanset.scoring.validity import code_of, library_versions
-from cleanset.studies.training.classification import Classification
-from cleanset.studies.training.finished import CODE, LIBRARIES_BY_TASK, unfinished_runs
-from cleanset.studies.training.fold_data import ALONE, FoldData, ProcessShare, read_fold
-from cleanset.studies.training.loop import Trained, train
+from cleanset.scoring.devices import Device, device_of
+from cleanset.studies.training.finished import unfinished_runs
+from cleanset.studies.training.fold_data import ALONE, ProcessShare
+from cleanset.studies.training.fold_training import train_fold
 from cleanset.studies.training.params import grid_runs
-from cleanset.studies.training.processes import is_started_by_torchrun, process_share, start_processes
-from cleanset.studies.training.run_params import Run
-from cleanset.studies.training.spread import Ended, FoldOfRun, OnStep, Trainings, devices_named
-from cleanset.studies.training.state import FINISHED_FILE, STATE_FILE, Row, StateFolder
-from cleanset.studies.training.study import RunFiles, StudyInputs, TrainingStudy
+from cleanset.studies.training.spread import FoldOfRun, Trainings, devices_named
+from cleanset.studies.training.state import FINISHED_FILE, STATE_FILE
+from cleanset.studies.training.study import StudyInputs, TrainingStudy
 
-if TYPE_CHECKING:
-    from cleanset.studies.training.segmentation.task import Segmentation
+
+def is_started_by_torchrun() -> bool:
+    """Whether torchrun has started this process."""
+    return "WORLD_SIZE" in os.environ
+
+
+def start_processes(study: TrainingStudy, name: str, count: int) -> None:
+    """Train a run in that number of processes on this machine. Raises CleansetError if one of them fails."""
+    options = ("--standalone", f"--nproc-per-node={count}")
+    torchrun = code_command("from torch.distributed.run import main; main()", *options)
+    # without "--", torchrun would take --run for a prefix of its own options
+    cleanset = ["--no-python", "--", *python_command("-m", "cleanset")]
+    command = [*torchrun, *cleanset, "training", "train", "--run", name, "--study", str(study.folder)]
+    if subprocess.run(command, check=False).returncode:
+        raise CleansetError(
+            f"run {name}: torchrun failed; expected all {count} processes to finish: see the error above"
+        )
+
+
+@contextmanager
+def process_share(device: Device, processes: int) -> Iterator[tuple[Device, ProcessShare]]:
+    """The device of this process and its share of each batch, among the processes that torchrun has started.
+
+    Raises CleansetError for another number of processes than the run's `devices`, and for too few GPUs.
+    """
+    found = int(os.environ.get("WORLD_SIZE", "1"))
+    if found != processes:
+        raise CleansetError(
+            f"devices: {processes}, but torchrun has started {found} processes; expected --nproc-per-node={processes}"
+        )
+    if processes == 1:
+        yield device, ALONE
+        return
+    if device.is_separate:
+        number = int(os.environ["LOCAL_RANK"])
+        gpus = torch.cuda.device_count()
+        if number >= gpus:
+            raise CleansetError(f"devices: {processes}, but {gpus} CUDA devices found; expected at most that number")
+        device = device_of(torch.device("cuda", number))
+        torch.cuda.set_device(device.torch)
+    # the first process validates and tests alone, and torch gives up waiting for it after minutes by default
+    distributed.init_process_group(device.backend, timeout=timedelta(days=7))
+    try:
+        yield device, ProcessShare(distributed.get_rank(), processes)
+    finally:
+        distributed.destroy_process_group()
 
 
 def run(study: TrainingStudy, name: str) -> None:
@@ -61,7 +93,7 @@ def run(study: TrainingStudy, name: str) -> None:
             start_processes(study, name, settings.devices)
         else:
             folds = [FoldOfRun(name, fold) for fold in settings.fold_names()]
-            Trainings(inputs=inputs, folds=folds, train=train_alone).run(_check_ended)
+            Trainings(inputs=inputs, folds=folds).run(_check_ended)
             _finish(inputs, name)
 
 
@@ -85,17 +117,17 @@ def run_grid(study: TrainingStudy, grid: str | None) -> None:
         return
     failed = dict[str, str]()
 
-    def keep(which: FoldOfRun, ended: Ended) -> None:
-        if ended.problem is not None and which.run not in failed:
-            failed[which.run] = ended.problem
-            print_notice(f"{which}: {ended.problem}")
+    def keep(which: FoldOfRun, problem: str | None) -> None:
+        if problem is not None and which.run not in failed:
+            failed[which.run] = problem
+            print_notice(f"{which}: {problem}")
 
     remove_abandoned(study.runs)
     folds = [FoldOfRun(name, fold) for name in left for fold in params.run(name).fold_names()]
     with ExitStack() as stack:
         for name in left:
             stack.enter_context(only_run(study.partial(name)))
-        Trainings(inputs=inputs, folds=folds, train=train_alone).run(keep)
+        Trainings(inputs=inputs, folds=folds).run(keep)
     print(f"{len(left) - len(failed)} of {len(left)} runs are trained: dvc repro takes them over")
     if failed:
         raise CleansetError(
@@ -104,9 +136,9 @@ def run_grid(study: TrainingStudy, grid: str | None) -> None:
         )
 
 
-def _check_ended(_: FoldOfRun, ended: Ended) -> None:
-    if ended.problem is not None:
-        raise CleansetError(ended.problem)
+def _check_ended(_: FoldOfRun, problem: str | None) -> None:
+    if problem is not None:
+        raise CleansetError(problem)
 
 
 def _train_share(inputs: StudyInputs, name: str) -> None:
@@ -130,141 +162,6 @@ def _finish(inputs: StudyInputs, name: str) -> None:
     shutil.rmtree(unfinished)
 
 
-def train_alone(inputs: StudyInputs, which: FoldOfRun, device: Device, on_step: OnStep | None) -> None:
-    """Train a fold of a run in this process alone, as a worker of several runs does."""
-    train_fold(inputs, which.run, which.fold, device=device, share=ALONE, on_step=on_step)
-
-
-def train_fold(
-    inputs: StudyInputs, name: str, fold: str, *, device: Device, share: ProcessShare, on_step: OnStep | None = None
-) -> None:
-    """Train a fold and write its files in place of its state; of several processes the first one writes.
-
-    `on_step`: is called after each step; None: a bar shows them. A fold that is finished stays as it is.
-    """
-    study = inputs.study
-    data = read_fold(inputs, name, fold, device.torch, share=share)
-    settings = {**data.settings(), "code": code_of(*CODE)}
-    settings["versions"] = library_versions(LIBRARIES_BY_TASK[data.run.task])
-    settings["device"] = device.name
-    folder = study.partial(name) / fold
-    device.prepare()
-    with deterministic(inputs.params.threads):
-        task = task_of(data)
-        if (module := data.run.network.module) is not None:  # imported by now
-            settings["module_sha256"] = module_fingerprint(module)
-        # of a state alone: the record names what these follow from
-        begun_with = {"first_weights_sha256": tensors_sha256(task.network), **data.beside()}
-        check_length(data.run, task.steps_per_epoch, data.name)
-        state = StateFolder(folder, settings | begun_with)
-        if state.is_finished():
-            return
-        with training_bar(data.name, is_shown=share.rank == 0 and on_step is None) as move:
-            # mypy infers no type of batch from a union
-            trained = train(task, data.run, state, report=on_step or move, share=share)  # type: ignore[misc]
-        if share.rank:
-            return
-        task.network.load_state_dict(trained.weights)
-        files = RunFiles(folder)
-        parameters = millions_of_parameters(task.network)
-        tests = task.test_table(files.sheets)
-    write_weights(files.weights, trained.weights, task.inner_name)
-    write_text(files.history, history_csv(trained.history))
-    write_frame(files.test, tests, "%.9g")
-    facts = settings | {"kept": data.run.kept}
-    write_record(files.record, facts, trained, weights=files.weights, parameters=parameters)
-    write_costs(study.cost(name, fold), data.run, trained, device=device, parameters=parameters)
-    state.finish()
-
-
 def device_named(name: str) -> Device:
     """The first device that `device` of params.yaml names. Raises CleansetError for a GPU that is not there."""
     return devices_named(name)[0]
-
-
-def check_length(run: Run, steps_per_epoch: int, name: str) -> None:
-    """Raise CleansetError for steps that end within a warm-up; their images say how many epochs they are."""
-    try:
-        run.check_warm_up(math.ceil(run.steps / steps_per_epoch) if run.steps else run.epochs or 0)
-    except ValueError as error:
-        raise CleansetError(f"{name}: {error}, or more steps") from None
-
-
-def task_of(data: FoldData) -> "Classification | Segmentation":
-    """The task of a fold, as its run's params have it. Raises CleansetError as its class does."""
-    if data.run.task == "segmentation":
-        # segmentation-models-pytorch takes seconds to import
-        from cleanset.studies.training.segmentation.task import Segmentation
-
-        return Segmentation(data)
-    return Classification(data)
-
-
-@contextmanager
-def deterministic(threads: int) -> Iterator[None]:
-    """Compute with that number of threads, and with nothing that differs from run to run where torch has a way.
-
-    Interpolation on a GPU has no such way back; torch then warns.
-    """
-    with computing_threads(threads), arithmetic("float32"), warnings.catch_warnings():
-        torch.use_deterministic_algorithms(True, warn_only=True)
-        yield
-
-
-def history_csv(history: Sequence[Row]) -> str:
-    """The history as CSV: epoch, step, measures of training and validation, rate."""
-    table = pd.DataFrame(history)
-    # measures under attack begin in a later row, and so stand behind the rate
-    table = table[[*table.columns.drop("rate"), "rate"]].astype({"epoch": int, "step": int})
-    # all digits of a float32
-    return frame_csv(table, "%.9g")
-
-
-def write_record(
-    path: Path, settings: Mapping[str, object], trained: Trained, *, weights: Path, parameters: float
-) -> None:
-    """Write everything that the weights follow from, and their SHA-256; nothing that differs from run to run."""
-    record = {
-        **settings,
-        "parameters_in_millions": parameters,
-        "epoch": trained.epoch,
-        "epochs": len(trained.history),
-        "weights_sha256": sha256(weights.read_bytes()),
-    }
-    write_json(path, record)
-
-
-def write_costs(path: Path, run: Run, trained: Trained, *, device: Device, parameters: float) -> None:
-    """Write seconds and images a second, of interrupted processes too, and the peak memory of this one.
-
-    They differ from run to run, as does the time at which it finished, in UTC.
-    """
-    costs = {
-        "finished": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "device": device.name,
-        "step": int(trained.history[-1]["step"]),
-        "batch": run.batch,
-        "size": run.size,
-        "seconds": round(trained.seconds, 3),
-        "images": trained.images,
-        "images_per_second": round(trained.images / max(trained.seconds, 1e-9), 3),
-        "peak_memory_bytes": device.peak_memory(),
-        "parameters_in_millions": parameters,
-    }
-    write_json(path, costs)
-
-
-def millions_of_parameters(network: nn.Module) -> float:
-    """The number of parameters in millions, of six decimals."""
-    return round(sum(each.numel() for each in network.parameters()) / 1e6, 6)
-
-
-def write_weights(path: Path, weights: dict[str, Tensor], inner_name: str = "1") -> None:
-    """Write the network behind the normalisation, under its library's own names, as safetensors.
-
-    `inner_name`: of the module that is that network.
-    """
-    prefix = f"{inner_name}."
-    inner = {name.removeprefix(prefix): each.contiguous() for name, each in weights.items() if name.startswith(prefix)}
-    content = save(dict(sorted(inner.items())))
-    write_bytes(path, content)

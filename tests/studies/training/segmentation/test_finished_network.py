@@ -19,6 +19,7 @@ from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.scenarios.mask_files import MaskSource, find_masks, mask_table
 from cleanset.studies.robustness.scenarios.mask_formats import png_mask
 from cleanset.studies.robustness.scenarios.masks import Mask
+from cleanset.studies.training.fold_training import write_weights
 from cleanset.studies.training.run_params import Network
 from cleanset.studies.training.segmentation import finished_network as module
 from cleanset.studies.training.segmentation.finished_network import (
@@ -33,7 +34,6 @@ from cleanset.studies.training.segmentation.finished_network import (
 )
 from cleanset.studies.training.segmentation.task import build_network
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
-from cleanset.studies.training.train import write_weights
 from cleanset.tables import write_table
 from tests.studies.training.segmentation.drawn import CLASSES, WNIDS, draw
 

@@ -23,8 +23,8 @@ from cleanset.studies.training.segmentation.measures import (
     mean_measures,
     measures_by_class,
     summed_counts,
+    tables,
 )
-from cleanset.studies.training.segmentation.tables import tables
 from tests.properties import examples
 
 _DIGITS = {".": 0, "?": 255}

@@ -104,8 +104,7 @@ def with_classes(labels: Labels, known: Sequence[int], wanted: Sequence[int]) ->
     table[IGNORED_LABEL] = IGNORED_LABEL
     for class_index in wanted:
         table[label_of(class_index, known)] = label_of(class_index, wanted)
-    found: Labels = table[labels]
-    return found
+    return table[labels]
 
 
 def check_size(labels: Labels, image: Pixels, where: str) -> None:

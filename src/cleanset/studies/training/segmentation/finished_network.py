@@ -26,7 +26,7 @@ from cleanset.scoring.devices import computing_threads
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, SetImages, files_of
 from cleanset.studies.robustness.params import MaskFolder
 from cleanset.studies.robustness.scenarios.masks import Mask, mask_png
-from cleanset.studies.training.records import network_of_record, record_of_weights
+from cleanset.studies.training.finished import network_of_record, record_of_weights
 from cleanset.studies.training.segmentation.examples import BACKGROUND, label_of
 from cleanset.studies.training.segmentation.networks import SegmentationNetwork
 from cleanset.studies.training.segmentation.task import build_network, image_logits
@@ -169,8 +169,7 @@ def make_masks(study: TrainingStudy, run: str, fold: str | None, folder: str) ->
 
     def object_of(file: str, label: int) -> Mask:
         logits = image_logits(network, np.asarray(read(file).convert("RGB")))[0]
-        found: Mask = (logits[label] > logits[BACKGROUND]).cpu().numpy()
-        return found
+        return (logits[label] > logits[BACKGROUND]).cpu().numpy()
 
     done = tracked(images, len(images), "masks")
     made_with = {"run": run, "fold": fold, "weights_sha256": digest}

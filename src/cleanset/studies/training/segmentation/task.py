@@ -93,7 +93,7 @@ def image_tensor(image: Pixels) -> Tensor:
 
 
 class Segmentation:
-    """A network that learns label maps of a fold's images; a Task of the loop.
+    """A network that learns label maps of a fold's images; a TrainingTask of the loop.
 
     It trains on crops, whose side is a multiple of 32, and is validated and tested on images at their own size. Raises
     CleansetError for its network, a size or batch that does not fit, and generated images that are missing.
