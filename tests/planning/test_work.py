@@ -9,7 +9,7 @@ from rich.console import Console
 
 from cleanset.errors import CleansetError
 from cleanset.planning.rendering import duration, number, plan_json, plan_text, size_text
-from cleanset.planning.work import Passes, Plan, Work, check_budget, plan_after_start
+from cleanset.planning.work import Passes, Plan, Work, check_budget, no_start, plan_after_start
 from cleanset.scoring import parts
 from cleanset.scoring.parts import FinishedPart, ending_start
 
@@ -48,7 +48,7 @@ def test_hours_are_those_of_what_has_begun() -> None:
     assert (SPSA.seconds, BEGUN.seconds) == (None, 7_200)
     assert plan(SPSA, PAGES).hours is None
     assert plan(BEGUN, SPSA, PAGES).hours == 2
-    assert plan(BEGUN, SPSA, PAGES).not_begun == [SPSA]
+    assert plan(BEGUN, SPSA, PAGES, replace(SPSA, start=no_start)).not_begun == [SPSA]
 
 
 def test_the_budget() -> None:
