@@ -18,7 +18,7 @@ OTHER_MAKERS = {
     # of a hint: one per cent at least
     "review/hints/kinds.py",
     # below statistics: how long workers waited
-    "progress.py",
+    "plumbing/progress.py",
 }
 DRAWN = (
     r"(?:x|y|x1|x2|y1|y2|cx|cy|r|d|width|height|points|transform|style|data-[a-z]+)"
