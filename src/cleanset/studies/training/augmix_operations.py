@@ -3,7 +3,7 @@
 D. Hendrycks et al., "AugMix: A Simple Data Processing Method to Improve Robustness and Uncertainty" (2020).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ class Operation:
     """The test corruptions that it amounts to."""
 
 
-def affine(image: Image.Image, *matrix: float) -> Image.Image:
+def affine(image: Image.Image, matrix: Sequence[float]) -> Image.Image:
     """The image under an affine map of its pixels; pixels from beyond its edges are black.
 
     `matrix`: a, b, c, d, e, f map the pixel (x, y) of the result to (a x + b y + c, d x + e y + f) of the image.
@@ -62,14 +62,14 @@ OPERATIONS: Mapping[str, Operation] = {
     # values above a threshold of 256 levels or fewer are inverted
     "Solarize": Operation(lambda image, given: ImageOps.solarize(image, 256 - int(given.drawn(256)))),
     # along the rows or columns, by up to .3
-    "ShearX": Operation(lambda image, given: affine(image, 1, given.signed(given.drawn(0.3)), 0, 0, 1, 0)),
-    "ShearY": Operation(lambda image, given: affine(image, 1, 0, 0, given.signed(given.drawn(0.3)), 1, 0)),
+    "ShearX": Operation(lambda image, given: affine(image, (1, given.signed(given.drawn(0.3)), 0, 0, 1, 0))),
+    "ShearY": Operation(lambda image, given: affine(image, (1, 0, 0, given.signed(given.drawn(0.3)), 1, 0))),
     # along the rows or columns, by up to a third of the width or height
     "TranslateX": Operation(
-        lambda image, given: affine(image, 1, 0, given.signed(int(given.drawn(image.width / 3))), 0, 1, 0)
+        lambda image, given: affine(image, (1, 0, given.signed(int(given.drawn(image.width / 3))), 0, 1, 0))
     ),
     "TranslateY": Operation(
-        lambda image, given: affine(image, 1, 0, 0, 0, 1, given.signed(int(given.drawn(image.height / 3))))
+        lambda image, given: affine(image, (1, 0, 0, 0, 1, given.signed(int(given.drawn(image.height / 3)))))
     ),
     # from .1 to 1.9 times; so saturation, contrast, brightness, and from blurred to sharp
     "Color": Operation(lambda image, given: given.enhanced(ImageEnhance.Color(image)), ("saturate",)),
