@@ -1,4 +1,4 @@
-"""The images that the sample's judges are shown beside the submitted ones: controls with masks, and examples.
+"""The images that the sample's judges are shown beside the submitted ones: controls and examples.
 
 Run in the checkout's root: PYTHONPATH=sample:src python -m contest_controls. The images are committed, since
 judges/controls.yaml and judges/examples.yaml name them by SHA-256.
@@ -12,8 +12,8 @@ import numpy as np
 from PIL import Image
 
 from cleanset.images.codec import png
+from cleanset.images.outlines import Outline, Point, as_text
 from cleanset.plumbing.files import sha256
-from cleanset.studies.robustness.scenarios.masks import mask_png
 from contest_images import SIDE
 from drawing.scenes import Scene, draw_masked
 
@@ -38,10 +38,10 @@ EXAMPLES = [
 ANGLES = 36
 
 
-def control(shown: tuple[str, ...]) -> tuple[Image.Image, Image.Image]:
-    """A clear image of these objects, and their mask."""
-    image, _, mask = draw_masked(Scene(SIDE, SIDE, shown), Random(f"control {' '.join(shown)}"))
-    return image, mask
+def control(shown: tuple[str, ...]) -> Image.Image:
+    """A clear image of these objects."""
+    image, _, _ = draw_masked(Scene(SIDE, SIDE, shown), Random(f"control {' '.join(shown)}"))
+    return image
 
 
 def example(shown: tuple[str, ...], outside: int) -> tuple[Image.Image, Image.Image]:
@@ -52,20 +52,20 @@ def example(shown: tuple[str, ...], outside: int) -> tuple[Image.Image, Image.Im
     return image.crop(box), mask.crop(box)
 
 
-def outline(mask: Image.Image) -> list[list[int]]:
+def outline(mask: Image.Image) -> Outline:
     """The edge of a mask, as seen from its middle: exact for shapes that hide no part of their edge from there."""
     inside = np.asarray(mask.convert("L")) > 127
     rows, columns = np.nonzero(inside)
     x = float(columns.mean())
     y = float(rows.mean())
-    corners: list[list[int]] = []
+    corners: list[Point] = []
     for number in range(ANGLES):
         dx, dy = (f(2 * math.pi * number / ANGLES) for f in (math.cos, math.sin))
         far = max(r for r in range(SIDE) if _at(inside, x + r * dx, y + r * dy))
-        corner = [round(x + far * dx), round(y + far * dy)]
+        corner = round(x + far * dx), round(y + far * dy)
         if corner not in corners:
             corners.append(corner)
-    return corners
+    return tuple(corners)
 
 
 def _at(inside: np.ndarray, x: float, y: float) -> bool:
@@ -75,27 +75,22 @@ def _at(inside: np.ndarray, x: float, y: float) -> bool:
 
 
 def main() -> None:
-    """Write images, masks and the two files that name them."""
+    """Write the images and the two files that name them."""
     controls = ["controls:\n"]
     examples = ["examples:\n"]
     for number, shown in enumerate(CONTROLS, start=1):
-        image, mask = control(shown)
-        digest = _written(f"control_{number}.png", image)
+        digest = _written(f"control_{number}.png", control(shown))
         groups = [bool(set(shown) & set(group)) for group in (CREATURES, FRUIT)]
         controls.append(f'  "{digest}": {{contains: {{creature: {_yaml(groups[0])}, fruit: {_yaml(groups[1])}}}}}\n')
-        if sum(groups) == 1:
-            path = JUDGES / "masks" / f"{digest}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(mask_png(mask))
     for number, (shown, outside, because) in enumerate(EXAMPLES, start=1):
         image, mask = example(shown, outside)
         digest = _written(f"example_{number}.png", image)
-        examples.append(f'  "{digest}":\n    date: "2026-10-26"\n')
+        examples.append(f'  "{digest}":\n')
         groups = [bool(set(shown) & set(group)) for group in (CREATURES, FRUIT)]
         words = ["definitely_yes" if there else "definitely_no" for there in groups]
         examples.append(f"    contains: {{creature: {words[0]}, fruit: {words[1]}}}\n")
         if sum(groups) == 1:
-            examples.append(f"    outline: {outline(mask)}\n    complete: {_yaml(not outside)}\n")
+            examples.append(f"    outline: {as_text(outline(mask))}\n    complete: {_yaml(not outside)}\n")
             examples.append("    not_occluded: true\n    real: true\n")
         examples.append(f'    because: "{because[0].upper()}{because[1:]}"\n')
     (JUDGES / "controls.yaml").write_text("".join(controls))

@@ -47,7 +47,7 @@ def group(name: str, _: Path) -> None:
 
 
 def team(name: str, _: Path) -> None:
-    validate(ContestRules, RULES | {"teams": {"red": None, name: None}}, "rules.yaml")
+    validate(ContestRules, RULES | {"teams": ["red", name]}, "rules.yaml")
 
 
 def further_model(name: str, folder: Path) -> None:

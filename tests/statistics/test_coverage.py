@@ -1,7 +1,6 @@
 """Abstaining: the published kit's golden case and its oddities, plain coverage, thresholds, eligibility."""
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -22,7 +21,6 @@ from cleanset.statistics.coverage import (
     covered,
     eligibility,
     images_of,
-    overfitting,
     threshold,
 )
 from tests.properties import examples
@@ -152,51 +150,27 @@ def flags(text: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("answers", "accuracy_80", "perfect_at_80"),
+    ("answers", "is_eligible"),
     [
-        ("++++++++++", True, True),
-        ("++++++++oo", True, True),  # abstains on just 20 %
-        ("++++++++--", True, True),  # the two mistakes are the least confident: acceptable in both
-        ("+++++++ooo", False, False),  # abstains on more than 20 %
-        ("-+++++++++", True, False),  # the most confident is a mistake: the readings differ
-        ("+++++++-++", True, False),
-        ("+++++++--o", False, False),
-        ("+++++++o-+", True, False),  # eight correct; the eighth most confident answer is a mistake
-        ("oo+++++++-", False, False),
+        ("++++++++++", True),
+        ("++++++++oo", True),  # abstains on just 20 %
+        ("++++++++--", True),
+        ("+++++++ooo", False),  # abstains on more than 20 %
+        ("+++++++--o", False),
+        ("++++++++o-", True),
+        ("-", False),
+        ("+", True),
     ],
 )
-def test_eligible_in_both_readings(answers: str, accuracy_80: bool, perfect_at_80: bool) -> None:
-    found = eligibility(*flags(answers), np.arange(10.0)[::-1])
-    assert (found.fulfils("accuracy_80"), found.fulfils("perfect_at_80")) == (accuracy_80, perfect_at_80)
-    assert (found.correct, found.abstains) == (answers.count("+"), answers.count("o"))
-
-
-def figures(images: int, correct: int, mistakes: int, mistakes_at_80: int) -> Eligibility:
-    return Eligibility(images=images, correct=correct, mistakes=mistakes, mistakes_at_80=mistakes_at_80)
-
-
-def test_without_confidences_all_answers_are_equally_confident() -> None:
-    found = eligibility(*flags("++++++++--"))
-    assert found == figures(10, 8, 2, 2)
-    assert (found.fulfils("accuracy_80"), found.fulfils("perfect_at_80")) == (True, False)
+def test_who_is_eligible(answers: str, is_eligible: bool) -> None:
+    found = eligibility(*flags(answers))
+    assert found.is_eligible == is_eligible
+    assert (found.images, found.correct, found.mistakes) == (len(answers), answers.count("+"), answers.count("-"))
 
 
 def test_abstaining_is_never_correct() -> None:
-    assert eligibility(np.array([True, True]), np.array([True, False])) == figures(2, 1, 0, 0)
-    assert eligibility(*flags("-oo")) == figures(3, 0, 1, 1)
-
-
-def test_one_mistake_of_one_image_is_not_perfect() -> None:
-    found = eligibility(*flags("-"))
-    assert (found, found.fulfils("perfect_at_80")) == (
-        Eligibility(images=1, correct=0, mistakes=1, mistakes_at_80=1),
-        False,
-    )
-    assert eligibility(*flags("+")).fulfils("perfect_at_80")
-
-
-def test_overfitting_is_the_difference_of_accuracies() -> None:
-    assert overfitting(figures(10, 9, 1, 0), figures(20, 16, 4, 0)) == Fraction(1, 10)
+    found = eligibility(np.array([True, True]), np.array([True, False]))
+    assert found == Eligibility(images=2, correct=1, mistakes=0)
 
 
 def test_an_empty_list() -> None:

@@ -19,7 +19,7 @@ from cleanset.scoring.logits import Groups
 from cleanset.studies.attacks import earlier_disk
 from cleanset.studies.attacks.request import AttackRequest, attack_params
 from cleanset.studies.contest.entries import ModelOfEdition
-from cleanset.studies.contest.model_defences import ModelDefence
+from cleanset.studies.contest.models import ModelDefence
 from cleanset.studies.robustness import evaluation
 from cleanset.studies.training.run_params import Network
 from tests.measure.compare.command import cleanset, says

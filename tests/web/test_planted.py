@@ -32,15 +32,13 @@ from cleanset.measure.function import Results
 from cleanset.measure.notes import Note
 from cleanset.measure.table import MeasureTable
 from cleanset.report import hints, look
-from cleanset.report.thumbnails import PageImage
 from cleanset.review.page.view import note_buttons
 from cleanset.sets import publish, rebuild
 from cleanset.studies.attacks.evaluation_tables import page_of
 from cleanset.studies.attacks.page import attacks_page
-from cleanset.studies.contest.entries import Appeal
 from cleanset.studies.contest.judge_page.server import render as judge_html
-from cleanset.studies.contest.judge_page.session import JudgeSession, JudgeTab
-from cleanset.studies.contest.page import CardImage, contest_page
+from cleanset.studies.contest.judge_page.session import JudgeSession
+from cleanset.studies.contest.judge_page.tab import JudgeTab
 from cleanset.studies.robustness import pages as robustness_pages
 from cleanset.studies.robustness.families import StudyParams, family_named
 from cleanset.studies.robustness.family import PagesData, SheetImage
@@ -54,7 +52,7 @@ from tests.review.page.reviewing import TabAlone, serve
 from tests.studies.attacks import test_comparison as of_attacks
 from tests.studies.attacks import test_page as of_attack_study
 from tests.studies.contest import test_page as of_contest
-from tests.studies.contest.made import JUDGES, SECOND_SATURDAY, appeal, day, decision, history, sha, until
+from tests.studies.contest.made import JUDGES, appeal, day, decision
 from tests.studies.contest.on_disk import OnDisk
 from tests.studies.realness.conftest import attacked, export_folder, planned  # noqa: F401
 from tests.studies.robustness.corruptions.test_measures import study as corruptions
@@ -196,15 +194,13 @@ def training(own: Edition, folder: Path) -> list[Path]:
 
 
 def contest(own: Edition, folder: Path) -> list[Path]:
-    said = Appeal.model_validate(appeal("y", "red").model_dump() | {"statement": SCRIPT})
-    files = of_contest.files(appeals=[said], decisions=[decision("y", "invalid", reason=SCRIPT)])
-    images = {sha(name): CardImage(PageImage(f"{name}.jpg", 50, 40)) for name in "xyz"}
-    on = day(SECOND_SATURDAY)
-    text = contest_page(
-        until(files, on), on, images, warnings={"standard": [("no_gradient", SCRIPT)]}, past=history(files, on)
-    )
+    said = appeal("y", "red")
+    said = said._replace(data={**said.data, "statement": SCRIPT})
+    log = of_contest.log(appeals=[said], decisions=[decision("y", "invalid", reason=SCRIPT)])
+    text = of_contest.html(log, warnings={"standard": [("no_gradient", SCRIPT)]})
     made = OnDisk(folder / "made")
-    made.removed("answers")
+    made.story = [each for each in made.story if each[1] != "answers"]
+    made.write()
     tab = JudgeTab(JudgeSession(made.folder, JUDGES[0], day("2026-11-14")))
     judging = [judge_html(tab)]
     for key in ("Enter", "4", "1"):

@@ -7,7 +7,6 @@ point, and a coverage of less than one image covers all of them. `plain` covers 
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self, get_args
 
 import numpy as np
@@ -24,9 +23,8 @@ Confidence = Literal["max_logit", "softmax", "margin", "energy"]
 CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 Ranking = Literal["as_published", "plain"]
 RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
-Reading = Literal["accuracy_80", "perfect_at_80"]
 ELIGIBLE_SHARE = Fraction(4, 5)
-"""Share of the eligibility list that must be correct, or free of mistakes: the two readings of the contest."""
+"""Share of the eligibility list that must be correct."""
 MAX_ABSTAINING = Fraction(1, 5)
 """Maximum share of the eligibility list on which a model may abstain."""
 CURVE_POINTS = 100
@@ -143,105 +141,44 @@ def confident_mistakes(
     return [names[place] for place in sorted(places, key=lambda at: (-confidence[at], names[at]))]
 
 
-CoverageSteps = list[tuple[int, int]]
-"""Images answered and mistakes among them, the most confident first; the last step has all answers."""
-
-
-def coverage_steps(correct: Flags, abstains: Flags, confidence: Floats | None = None) -> CoverageSteps:
-    """The steps of a defence on a list of images; steps inside a stretch without mistakes are left out.
-
-    `correct` counts only where the defence does not abstain. Equally confident answers are one step, so that the order
-    of the list decides nothing; without `confidence` all are. Empty where the defence abstains on everything.
-    """
-    ranked = np.zeros(len(correct)) if confidence is None else confidence.astype(np.float64)
-    answered = ranked[~abstains]
-    mistakes = ~correct[~abstains]
-    steps = [
-        (int((answered >= each).sum()), int(mistakes[answered >= each].sum())) for each in np.unique(answered)[::-1]
-    ]
-    around = zip([(0, 0), *steps], steps, [*steps[1:], None], strict=False)
-    return [step for before, step, after in around if after is None or not before[1] == step[1] == after[1]]
-
-
-def coverage_points(steps: Sequence[tuple[int, int]], images: int) -> list[tuple[float, float]]:
-    """Coverage and accuracy, 0 to 1, for each number of answers that the steps determine."""
-    found = []
-    for before, (covered, mistakes) in pairwise([(0, 0), *steps]):
-        first = before[0] + 1 if before[1] == mistakes else covered
-        found += [(count / images, 1 - mistakes / count) for count in range(first, covered + 1)]
-    return found
-
-
 ImageCount = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class Eligibility(Section):
-    """A model on a list of images, in both readings of Unrestricted Adversarial Examples.
-
-    `accuracy_80`: correct, not abstaining, on at least 80 % of the list (section 4.2). `perfect_at_80`: no mistake
-    among the most confident 80 % of the list (appendix C.3).
-    """
+    """A model on the eligibility list of a contest (Unrestricted Adversarial Examples, section 4.2)."""
 
     images: Annotated[int, Field(ge=1, le=1_000_000_000)]
     correct: ImageCount
     mistakes: ImageCount
-    mistakes_at_80: ImageCount
 
     @model_validator(mode="after")
     def _no_more_than_there_are(self) -> Self:
-        if self.correct + self.mistakes > self.images or self.mistakes_at_80 > self.mistakes:
+        if self.correct + self.mistakes > self.images:
             raise ValueError(
-                f"{self.correct} correct, {self.mistakes} mistakes, {self.mistakes_at_80} of them at 80 %, of "
-                f"{self.images} images; expected no more than there are"
+                f"{self.correct} correct and {self.mistakes} mistakes of {self.images} images; expected no more than "
+                "there are"
             )
         return self
 
     @property
-    def abstains(self) -> int:
-        return self.images - self.correct - self.mistakes
-
-    @property
-    def accuracy(self) -> Fraction:
-        """Correct answers as a share of the list; abstaining counts as incorrect."""
-        # exact, since it is compared with 4/5
-        return Fraction(self.correct, self.images)
-
-    @property
     def answers_enough(self) -> bool:
-        """Whether the model abstains on at most 20 % of the list."""
-        return Fraction(self.abstains, self.images) <= MAX_ABSTAINING
+        """Whether the model abstains on at most 20 % of the list (appendix B.2)."""
+        # exact, as the share of correct answers
+        return Fraction(self.images - self.correct - self.mistakes, self.images) <= MAX_ABSTAINING
 
-    def fulfils(self, reading: Reading) -> bool:
-        """Whether the model is eligible in a reading."""
-        if reading == "accuracy_80":
-            return self.answers_enough and self.accuracy >= ELIGIBLE_SHARE
-        return self.answers_enough and self.mistakes_at_80 == 0
+    @property
+    def is_eligible(self) -> bool:
+        """Whether the model answers enough, and at least 80 % of the list correctly; abstaining is incorrect."""
+        return self.answers_enough and Fraction(self.correct, self.images) >= ELIGIBLE_SHARE
 
 
-def eligibility(correct: Flags, abstains: Flags, confidence: Floats | None = None) -> Eligibility:
+def eligibility(correct: Flags, abstains: Flags) -> Eligibility:
     """The eligibility of a model, from a value for each image of the list.
 
-    `correct` counts only where the model does not abstain. Without `confidence`, as of a program that answers only
-    with classes, all its answers are equally confident. Ties enlarge the most confident 80 %, so that the order of
-    the list decides nothing. Raises CleansetError for an empty list.
+    `correct` counts only where the model does not abstain. Raises CleansetError for an empty list.
     """
     if not len(correct):
         raise CleansetError("eligibility list: no image; expected at least one")
-    answered = ~abstains
-    ranked = np.zeros(len(correct)) if confidence is None else confidence.astype(np.float64)
-    # an image without an answer comes after all others
-    ranked = np.where(answered, ranked, -np.inf)
-    # of a single image the share has none when it is rounded down
-    count = max(1, images_of(float(ELIGIBLE_SHARE), len(correct)))
-    top = _as_confident(ranked, count) & answered
     return Eligibility(
-        images=len(correct),
-        correct=int((answered & correct).sum()),
-        mistakes=int((answered & ~correct).sum()),
-        mistakes_at_80=int((top & ~correct).sum()),
+        images=len(correct), correct=int((correct & ~abstains).sum()), mistakes=int((~correct & ~abstains).sum())
     )
-
-
-def overfitting(published: Eligibility, unpublished: Eligibility) -> Fraction:
-    """The accuracy on the published list less that on one that is not published; above 0 hints at over-fitting."""
-    return published.accuracy - unpublished.accuracy

@@ -13,7 +13,7 @@ from tests.studies.contest.sample_copy import cut
 
 ADA, BEN = "3f9c2a71", "8b04d6e5"
 DAY, WEEK = "2026-11-07", "2026-11-06"
-PUBLISHED = 17
+PUBLISHED = 14
 """Lines of the log up to the publication of the first week."""
 
 

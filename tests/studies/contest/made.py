@@ -1,34 +1,26 @@
-"""A small contest, made of a few words: birds or bicycles, teams red, green, blue and gold."""
+"""A small contest, made of a few words: birds or bicycles, teams red, green, blue and gold; each entry is a line."""
 
 import datetime
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from cleanset.classes import imagenet
-from cleanset.studies.contest import history as history_module
 from cleanset.studies.contest import standing as standing_module
-from cleanset.studies.contest.entries import (
-    AnswerFile,
-    Appeal,
-    BoardDecision,
-    Defence,
-    DefenceRun,
-    Stake,
-    SubmissionManifest,
-)
-from cleanset.studies.contest.files import ContestFiles, Submission
-from cleanset.studies.contest.history import PastStanding
-from cleanset.studies.contest.judging import JudgeAnswer
-from cleanset.studies.contest.rules import ContestRules, after, parse_instant, week_of_day
-from cleanset.studies.contest.standing import Standing
+from cleanset.studies.contest.defence_course import DefenceStanding
+from cleanset.studies.contest.image_course import ImageCourse
+from cleanset.studies.contest.log import Log
+from cleanset.studies.contest.rules import week_of_day
+from cleanset.studies.contest.standing import PastStanding, Standing
 
 STAKED = "2026-11-02"  # a Monday
 FRIDAY, SATURDAY = "2026-11-06", "2026-11-07"
-FINAL = "2026-11-14"  # seven days after the judges' answers of the Saturday
 SECOND_FRIDAY, SECOND_SATURDAY = "2026-11-13", "2026-11-14"
+FINAL = "2026-11-14"  # seven days for appeals after the judges' answers
 WON = "2027-01-31"  # 90 days after the stake
+LATER = "2026-12-20"
 # cock to great gray owl; black grouse to black swan; white stork to albatross: all 59 birds of ILSVRC2012
 _BIRDS = (range(7, 25), range(80, 101), range(127, 147))
 BIRD_OR_BICYCLE = {
@@ -41,13 +33,30 @@ The bicycles are the tandem and the mountain bike; unicycle (n04509417) and tric
 """
 JUDGES = ("a" * 8, "b" * 8, "c" * 8, "d" * 8, "e" * 8)
 SIDE = 100
-OF_BOARD = ("decisions", "appeals", "stakes", "accepted")
 RULES: dict[str, Any] = {
     "classes": {"bicycle": ["n02835271"], "bird": ["n01514668"]},
-    "teams": dict.fromkeys(("blue", "gold", "green", "red", "staff", "union")),
+    "teams": ["blue", "gold", "green", "red", "staff", "union"],
     "organizers": ["staff"],
-    "board": {"ada": {}, "bob": {"teams": ["union"]}, "eve": {"conflicts": ["red"]}},
+    "board": {"ada": [], "bob": ["union"], "eve": []},
+    "made_up": True,
+    "judges": {"controls": 0.0},
 }
+MODEL = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
+ORDER = ("contest", "roster", "team", "controls", "examples", "defence", "stake", "submission", "answers", "run",
+         "appeal", "decision", "void", "publish")  # fmt: skip
+"""The order of entries of one day, unless they name their place in it."""
+
+
+class Entry(NamedTuple):
+    """A line to be: its day, kind and data; `place`: its order within the day, beside that of its kind."""
+
+    date: str
+    kind: str
+    data: Mapping[str, Any]
+    place: int = -1
+
+    def order(self) -> tuple[str, int]:
+        return self.date, ORDER.index(self.kind) if self.place < 0 else self.place
 
 
 def day(text: str) -> datetime.date:
@@ -59,17 +68,9 @@ def sha(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 
-def rules(**changed: Any) -> ContestRules:
-    return ContestRules.model_validate(RULES | changed)
-
-
-def defence(**changed: Any) -> Defence:
-    model = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
-    public = {"source": "a file", "sha256": sha("weights")}
-    content = {"name": "gold/wall", "submitted": "2026-11-01", "open": True, "public": public}
-    if "command" not in changed:
-        content["model"] = model
-    return Defence.model_validate(content | changed)
+def defence(name: str = "gold/wall", date: str = "2026-11-01", **changed: Any) -> Entry:
+    content = {"name": name, "open": True, "source": "a file", "model": MODEL} | changed
+    return Entry(date, "defence", {key: one for key, one in content.items() if one is not None})
 
 
 def image(name: str, **changed: Any) -> dict[str, Any]:
@@ -78,36 +79,20 @@ def image(name: str, **changed: Any) -> dict[str, Any]:
 
 
 def submission(
-    team: str,
-    images: Sequence[str],
-    at: str = f"{STAKED}T12:00:00Z",
-    target: str = "gold/wall",
-    number: int = 1,
-    **changed: Any,
-) -> Submission:
-    """Entered at an instant, so that its number follows from that; published on the Friday of its week."""
-    manifest = {"team": team, "target": target}
-    content = manifest | {"images": [image(name, **changed) for name in images]}
-    instant = parse_instant(at)
-    place = (
-        (int(instant.timestamp()) * 10 + number) * 10 + [*RULES["teams"]].index(team) if team in RULES["teams"] else 0
-    )
-    week = week_of_day(instant.date())
-    return Submission(place, instant.date(), week, SubmissionManifest.model_validate(content))
+    team: str, images: Sequence[str], date: str = STAKED, target: str = "gold/wall", **changed: Any
+) -> Entry:
+    data = {"team": team, "target": target, "images": [image(name, **changed) for name in images]}
+    return Entry(date, "submission", data)
 
 
 BIRD: dict[str, Any] = {
     "contains": {"bird": "definitely_yes", "bicycle": "definitely_no"},
-    "outline": [[0, 0], [90, 0], [90, 90], [0, 90]],
+    "outline": "0,0 90,0 90,90 0,90",
     "complete": True,
     "not_occluded": True,
     "real": True,
 }
-UNSURE = {"contains": {"bird": "rather_yes", "bicycle": "rather_no"}}
-
-
-def answer(content: Mapping[str, Any] = BIRD, date: str = SATURDAY) -> JudgeAnswer:
-    return JudgeAnswer.model_validate({"date": date, **content})
+UNSURE: dict[str, Any] = {"contains": {"bird": "rather_yes", "bicycle": "rather_no"}}
 
 
 def judged(
@@ -115,123 +100,104 @@ def judged(
     judges: Sequence[str] = JUDGES[:3],
     date: str = SATURDAY,
     week: str = FRIDAY,
-) -> list[AnswerFile]:
+) -> list[Entry]:
     """Each judge gives the same answer to an image; a bird, if only names are given."""
     given = images if isinstance(images, Mapping) else dict.fromkeys(images, BIRD)
-    answers = {sha(name): answer(content, date) for name, content in given.items()}
-    return [AnswerFile(judge=judge, week=day(week), answers=answers) for judge in judges]
+    answers = {sha(name): content for name, content in given.items()}
+    judges = judges if answers else ()
+    return [Entry(date, "answers", {"judge": judge, "week": week, "answers": answers}) for judge in judges]
 
 
 def run(
-    answers: Mapping[str, str], name: str = "gold/wall", date: str = SATURDAY, speed: float = 100, **figures: int
-) -> DefenceRun:
-    """A run whose answers are by the name of the image."""
-    eligibility = {"images": 10, "correct": 9, "mistakes": 0, "mistakes_at_80": 0} | figures
-    content = {"defence": name, "date": date, "images_per_minute": speed}
+    answers: Mapping[str, str], name: str = "gold/wall", date: str = SATURDAY, speed: float = 100, **changed: Any
+) -> Entry:
+    """A run whose answers are by the name of the image; `changed`: also figures of its eligibility."""
+    figures = {key: changed.pop(key, default) for key, default in {"images": 10, "correct": 9, "mistakes": 0}.items()}
     given = {sha(each): group for each, group in answers.items()}
-    return DefenceRun.model_validate(content | {"eligibility": eligibility, "answers": given})
+    content = {"defence": name, "model": sha("model"), "images_per_minute": speed, "eligibility": figures}
+    return Entry(date, "run", {**content, "answers": given, **changed})
 
 
-def stake(*defences: str, date: str = STAKED, by: str = "board", batch: str = "first") -> Stake:
-    content = {"batch": batch, "date": date, "by": by, "defences": list(defences)}
-    return Stake.model_validate(content)
+def stake(*defences: str, date: str = STAKED, batch: str = "first") -> Entry:
+    return Entry(date, "stake", {"batch": batch, "defences": list(defences)})
 
 
-def decision(name: str, verdict: str | None = None, date: str = "2026-11-10", **changed: Any) -> BoardDecision:
-    content = {"image": sha(name), "date": date, "reason": "looked at it", "members": ["ada"], "verdict": verdict}
-    return BoardDecision.model_validate(content | changed)
+def decision(name: str, verdict: str | None = None, date: str = "2026-11-10", **changed: Any) -> Entry:
+    content = {"image": sha(name), "reason": "looked at it", **({} if verdict is None else {"verdict": verdict})}
+    return Entry(date, "decision", content | changed)
 
 
-def appeal(name: str, team: str, date: str = "2026-11-09") -> Appeal:
-    return Appeal.model_validate({"image": sha(name), "team": team, "date": date, "statement": "no bird"})
+def appeal(name: str, team: str, date: str = "2026-11-09") -> Entry:
+    return Entry(date, "appeal", {"image": sha(name), "team": team, "statement": "no bird"})
 
 
-def first_run(name: str = "gold/wall", speed: float = 100, **figures: int) -> DefenceRun:
-    """The run before there is any image, from which it is seen who is eligible."""
-    return run({}, name, "2026-11-01", speed, **figures)
+def log_of(entries: Sequence[Entry]) -> Log:
+    """The log with some entries in this order, at one instant of each day."""
+    log = Log()
+    for date, kind, data, _ in entries:
+        content = {"n": len(log.lines), "at": f"{date}T12:00:00Z", "kind": kind, "prev": log.head, "data": data}
+        log.add(json.dumps(content), kind)
+    return log
 
 
-def weekly_runs(submissions: Sequence[Submission], given: str) -> list[DefenceRun]:
+def weeks_of(submissions: Sequence[Entry]) -> list[str]:
+    return sorted({str(week_of_day(day(each.date))) for each in submissions})
+
+
+def weekly_runs(submissions: Sequence[Entry], given: str) -> list[Entry]:
     """On the Saturday after each week a run of gold/wall, which gives all images of this week and before one answer."""
     found = []
-    for week in sorted({each.week for each in submissions}):
-        names = [one.file[:-4] for each in submissions if each.week <= week for one in each.manifest.images]
-        found.append(run(dict.fromkeys(names, given), date=str(week + datetime.timedelta(1))))
+    for week in weeks_of(submissions):
+        there = [one for each in submissions if each.date <= week for one in each.data["images"]]
+        found.append(run({one["file"][:-4]: given for one in there}, date=str(day(week) + datetime.timedelta(1))))
     return found
 
 
 def contest(
-    submissions: Sequence[Submission] = (),
-    answers: Sequence[AnswerFile] = (),
-    runs: Sequence[DefenceRun] | None = None,
-    defences: Mapping[str, Defence] | None = None,
-    **others: Any,
-) -> ContestFiles:
+    submissions: Sequence[Entry] = (),
+    answers: Sequence[Entry] = (),
+    runs: Sequence[Entry] | None = None,
+    defences: Sequence[Entry] = (),
+    *,
+    rules: Mapping[str, Any] | None = None,
+    stakes: Sequence[Entry] | None = None,
+    first: bool = True,
+    **others: Sequence[Entry],
+) -> Log:
     """A contest with the defence gold/wall, staked; without `runs` it calls every image a bicycle.
 
-    Every defence has a first run, unless `first` is False.
+    Every defence has a first run, unless `first` is False. Weeks are published on their Friday. `others`: more entries,
+    such as decisions, in any order of days.
     """
-    defences = defences or {"gold/wall": defence()}
-    given = weekly_runs(submissions, "bicycle") if runs is None else list(runs)
-    if others.pop("first", True):
-        given += [first_run(name) for name in defences]
-    found = ContestFiles(
-        others.pop("rules", rules()),
-        defences,
-        submissions,
-        frozenset(JUDGES),
-        others.pop("controls", {}),
-        answers,
-        runs=given,
-        **({"stakes": [stake("gold/wall")]} | others),
-    )
-    return replace(found, draws=draws_of(found))
+    defences = defences or [defence()]
+    begun = [run({}, each.data["name"], each.date) for each in defences] if first else []
+    entries = [
+        Entry("2026-11-01", "contest", {**RULES, **(rules or {})}),
+        Entry("2026-11-01", "roster", {"judges": list(JUDGES)}),
+        *defences, *begun, *([stake("gold/wall")] if stakes is None else stakes), *submissions,
+        *(Entry(week, "publish", {}) for week in weeks_of(submissions)), *answers,
+        *(weekly_runs(submissions, "bicycle") if runs is None else runs), *chain(*others.values()),
+    ]  # fmt: skip
+    return log_of(sorted(entries, key=Entry.order))
 
 
-def draws_of(files: ContestFiles) -> dict[datetime.date, tuple[frozenset[str], int]]:
-    """The controls of each week with submissions, all of which could be drawn, and the number of its images."""
-    images = {image.sha256 for each in files.submissions for image in each.manifest.images}
-    found: dict[datetime.date, tuple[frozenset[str], int]] = {}
-    for each in files.submissions:
-        count = found.get(each.week, (frozenset(), 0))[1] + len(each.manifest.images)
-        found[each.week] = frozenset(files.controls.keys() - images), count
-    return found
+def standing(log: Log, date: str) -> Standing:
+    return standing_module.standing(log, day(date))
 
 
-def until(files: ContestFiles, on: datetime.date) -> ContestFiles:
-    """The content of a contest at the end of a day, without anything that is dated later."""
-    lists: dict[str, Any] = {
-        name: [each for each in getattr(files, name) if each.date <= on] for name in (*OF_BOARD, "runs")
-    }
-    return replace(
-        files,
-        defences={name: each for name, each in files.defences.items() if each.submitted <= on},
-        submissions=[each for each in files.submissions if each.day <= on],
-        answers=[
-            each.model_copy(update={"answers": {key: one for key, one in each.answers.items() if one.date <= on}})
-            for each in files.answers
-        ],
-        **lists,
-        draws={week: each for week, each in files.draws.items() if week <= on},
-    )
+def on(log: Log, date: str, name: str = "gold/wall") -> DefenceStanding:
+    """A defence at the end of a day."""
+    return next(each for each in standing(log, date).defences if each.name == name)
 
 
-def standing(files: ContestFiles, on: datetime.date) -> Standing:
-    """The standing at the end of a day, from what is dated up to it."""
-    return standing_module.standing(until(files, on), on)
+def statuses(log: Log, *dates: str) -> list[str]:
+    return [on(log, date).status for date in dates]
 
 
-def days_of(files: ContestFiles) -> set[datetime.date]:
-    """The days of everything in a contest, and the ends of the weeks of submissions."""
-    found = {each.submitted for each in files.defences.values()} | {each.date for each in files.runs}
-    found |= {one.date for each in files.answers for one in each.answers.values()}
-    found |= {each.date for name in OF_BOARD for each in getattr(files, name)}
-    return found | {day for each in files.submissions for day in (each.day, each.week)}
+def course(log: Log, date: str, name: str = "x") -> ImageCourse:
+    """A published image at the end of a day."""
+    return standing(log, date).contest.images[sha(name)]
 
 
-def history(files: ContestFiles, on: datetime.date) -> list[PastStanding]:
-    """The standings up to a day that differ from the one before."""
-    limits, days = files.rules.limits, days_of(files)
-    days |= {after(one.date, limits.appeal_days) for each in files.answers for one in each.answers.values()}
-    days |= {after(each.date, limits.unbroken_days) for each in files.stakes}
-    return history_module.changed(history_module.history(until(files, on), sorted(day for day in days if day <= on)))
+def history(log: Log, date: str) -> list[PastStanding]:
+    return standing_module.history(log, day(date))

@@ -7,19 +7,19 @@ import resource
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-import yaml
 from PIL import Image
 from playwright.sync_api import Browser, Page, Request
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entering import enter, sign_entries
-from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeSession, JudgeTab
-from cleanset.studies.contest.log import read_state
+from cleanset.studies.contest.entering import enter
+from cleanset.studies.contest.judge_page.drafts import JudgeDraft
+from cleanset.studies.contest.judge_page.session import JudgeSession
+from cleanset.studies.contest.judge_page.tab import JudgeTab
+from cleanset.studies.contest.log import read
 from cleanset.studies.contest.rules import parse_instant
-from cleanset.studies.contest.standing import standing
+from cleanset.studies.contest.standing import replay
 from tests.browser_tab import PATIENCE, SOURCE, WINDOW, Pages, Server
 from tests.forked_commands import forking
 from tests.other_user import by_root, check_refused_to_others
@@ -28,7 +28,6 @@ from tests.report.pages import violations
 from tests.studies.contest.judging_page import ADA, BEN, DAY, WEEK, Judging, answers, serve, unjudged
 from tests.studies.contest.made import JUDGES, day
 from tests.studies.contest.on_disk import OnDisk, digest, png
-from tests.studies.contest.sample_copy import sample_key
 
 Start = Callable[..., Server]
 Visit = Callable[..., Judging]
@@ -87,7 +86,7 @@ def visit(browser: Browser, file_pages: Pages) -> Iterator[Visit]:
 
 def shown(contest: Path, at: Judging) -> str:
     """The SHA-256 of the image that is shown: of the draft, which has one as soon as anything is answered."""
-    found = re.search(r'"image":"([0-9a-f]{64})"', (contest / "answers" / ADA / ".draft.json").read_text())
+    found = re.search(r'"image":"([0-9a-f]{64})"', (contest / "answers" / ADA / ".drafts.json").read_text())
     assert found
     return found[1]
 
@@ -104,7 +103,6 @@ def test_a_whole_image_by_keyboard_and_mouse(contest: Path, start: Start, visit:
     at.press("z", "Enter", "y", "n", "y")
     assert answers(contest) == {
         image: {
-            "date": DAY,
             "contains": {"creature": "definitely_no", "fruit": "definitely_yes"},
             "outline": SQUARE_AS_SAVED, "complete": True, "not_occluded": False, "real": True,
         }
@@ -142,7 +140,7 @@ def test_what_is_asked_depends_on_the_answers(contest: Path, start: Start, visit
         {"creature": "definitely_no", "fruit": "definitely_no"},
         {"creature": "rather_no", "fruit": "rather_yes"},
     ]
-    assert all(set(each) == {"date", "contains"} for each in answers(contest).values())
+    assert all(set(each) == {"contains"} for each in answers(contest).values())
     at.press("3", "4")  # rather no creature, definitely no fruit: a creature may be there
     assert at.step == "outline"
     assert "creature" in at.page.inner_text(".question h1")
@@ -154,7 +152,7 @@ def test_an_outline_that_is_none(contest: Path, start: Start, visit: Visit) -> N
     at.press("Enter", *FRUIT)
     at.draw(SQUARE[:2])
     at.press("Enter")
-    assert (at.step, at.notice[:28]) == ("outline", "An outline with 2 points; ex")
+    assert (at.step, at.notice[:28]) == ("outline", "An outline with 2 corners; e")
     at.press("z", "z")
     at.draw([[20, 20], [180, 180], [180, 20], [20, 180]])
     at.press("Enter")
@@ -178,7 +176,7 @@ def test_undo_goes_back_through_everything(contest: Path, start: Start, visit: V
     at.press(*["z"] * 9)  # three statements, the closing, four corners, the second group
     assert (at.step, at.page.locator(".given").all_inner_texts()) == ("contains", ["Definitely no"])
     at.press("z", "z")
-    assert at.notice == "Nothing to take back: no answer from today."
+    assert at.notice == "Nothing to take back: no answer that is not entered yet."
     assert not (contest / "answers" / ADA / f"{WEEK}.yaml").exists()
 
 
@@ -229,17 +227,13 @@ def test_two_judges_at_once(contest: Path, start: Start, visit: Visit) -> None:
     assert [at.step for at in tabs] == ["end", "end"]
     assert list(answers(contest, ADA)) != list(answers(contest, BEN))
     paths = [contest / "answers" / judge / f"{WEEK}.yaml" for judge in (ADA, BEN)]
-    for judge, path in zip((ADA, BEN), paths, strict=True):
-        sign_entries(contest, [path], judge, sample_key(judge))
-    enter(contest, paths, key=sample_key("staff"), at=parse_instant(f"{DAY}T20:00:00Z"))
-    files = read_state(contest)
-    assert sorted((each.judge, len(each.answers)) for each in files.answers) == [(ADA, 4), (BEN, 4)]
-    submitted = [one.sha256 for each in files.submissions if str(each.week) == WEEK for one in each.manifest.images]
-    images = standing(files, day("2026-11-08")).images
-    assert {each: images[each].judges for each in submitted} == dict.fromkeys(submitted, 2)
+    enter(contest, paths, at=parse_instant(f"{DAY}T20:00:00Z"))
+    state = replay(read(contest))
+    assert {judge: len(state.judges[judge].answers) for judge in (ADA, BEN)} == {ADA: 4, BEN: 4}
+    assert [len(image.answers) for image in state.images.values()] == [2, 2, 2]
     for judge in (ADA, BEN):
-        assert len(set(answers(contest, judge)) - set(submitted)) == 1  # 10 % of four, at least one
-        assert set(answers(contest, judge)) - set(submitted) <= set(files.controls)
+        assert len(set(answers(contest, judge)) - set(state.images)) == 1  # 10 % of four, at least one
+        assert set(answers(contest, judge)) - set(state.images) <= set(state.controls)
 
 
 @pytest.mark.long
@@ -274,7 +268,7 @@ def test_a_full_disk_is_told_without_a_file_name(contest: Path, start: Start, vi
 def test_an_image_that_cannot_be_shown(contest: Path, start: Start, visit: Visit) -> None:
     server = start()
     at = visit(server)
-    examples = read_state(contest).examples
+    examples = replay(read(contest)).examples
     for path in (contest / "objects").iterdir():
         if path.name not in examples:
             path.write_bytes(path.read_bytes() + b"x")
@@ -306,7 +300,7 @@ def everything_received(page: Page, into: list[tuple[str, bytes]]) -> None:
 
 GIVES_AWAY = {
     "a class": rb"n0\d{7}|goldfish|ladybug|starfish|strawberry|banana|lighthouse",
-    "a file": rb"\b[ab]\.png|control_\d|example_\d|submissions|manifest|\.draft|answers/",
+    "a file": rb"\b[ab]\.png|control_\d|example_\d|submissions|manifest|\.drafts|answers/",
     "a digest": rb"\b[0-9a-f]{64}\b|\bb37ec80e|\bf22fb5ab|\be23b9163",
     "a team, a defence, an attack": rb"orchard|grove|reef|tide|corruption_robust|spatial|adversarial",
     "what is a control": rb"(?<!cache-)control|mask",
@@ -470,9 +464,8 @@ def test_the_file_is_as_people_write_it(contest: Path) -> None:
     text = (contest / "answers" / ADA / f"{WEEK}.yaml").read_text()
     assert text == (
         f'judge: "{ADA}"\nweek: "{WEEK}"\n'
-        f'answers:\n  "{image}":\n    date: "{DAY}"\n    contains: {{creature: definitely_no, fruit: definitely_no}}\n'
+        f'answers:\n  "{image}":\n    contains: {{creature: definitely_no, fruit: definitely_no}}\n'
     )
-    assert yaml.safe_load(text)["answers"][image]["date"] == DAY
 
 
 __all__ = ["contest", "start", "visit"]
@@ -480,20 +473,25 @@ WIDTH = "() => document.querySelector('#outline').getBoundingClientRect().width"
 CURSOR = "() => document.querySelector('#cursor').getAttribute('d').match(/-?[\\d.]+/g).map(Number)"
 
 
-def test_a_corner_is_moved_inside_the_image_and_never_onto_another() -> None:
-    draft = JudgeDraft(image="0" * 64, corners=[(1, 1), (9, 1), (9, 9)])
-    tab = SimpleNamespace(notice="")
-    for point in ((50, -3), (20, 0)):
-        JudgeTab._move_corner(tab, draft, 1, point, (20, 10))  # type: ignore[arg-type]
-        assert (draft.corners, tab.notice) == ([(1, 1), (20, 0), (9, 9)], "")
-    JudgeTab._move_corner(tab, draft, 1, (9, 9), (20, 10))  # type: ignore[arg-type]
-    assert draft.corners == [(1, 1), (20, 0), (9, 9)]
+def test_a_corner_is_moved_inside_the_image_and_never_onto_another(made: OnDisk) -> None:
+    """The image has 100 x 100 pixels."""
+    session = two_images(made)
+    tab, image = outlined(session)
+    for point in ((150, -3), (100, 0)):
+        tab.press("move", tab.question, point=point, corner=1)
+        assert (session.drafts[image].corners, tab.notice) == ([(1, 1), (100, 0), (9, 9)], "")
+    tab.press("move", tab.question, point=(9, 9), corner=1)
+    assert session.drafts[image].corners == [(1, 1), (100, 0), (9, 9)]
     assert tab.notice == "Two corners cannot be at one place: the corner stays where it was."
+    for corner in (-1, 4, None):
+        tab.press("move", tab.question, point=(50, 50), corner=corner)
+    assert len(session.drafts[image].corners) == 3
 
 
 def test_the_answer_that_was_given_last_is_taken_back(made: OnDisk) -> None:
     """Of two weeks, whose images are answered on one day: also of a server that has been started anew."""
-    made.removed("answers")
+    made.story = [each for each in made.story if each[1] != "answers"]
+    made.write()
     second, third = png((0, 0, 200)), png((0, 200, 0))
     made.enter(made.mail("blue-1", {"y.png": second, "z.png": third}))
     made.enter(at="2026-11-13T18:00:00Z", publish=True)
@@ -502,25 +500,23 @@ def test_the_answer_that_was_given_last_is_taken_back(made: OnDisk) -> None:
     first_week, second_week = (f"answers/{JUDGES[0]}/{week}.yaml" for week in (WEEK, "2026-11-13"))
 
     def save(sha256: str) -> None:
-        session.draft = JudgeDraft(image=sha256, contains=["definitely_no", "definitely_no"])
+        session.drafts[sha256] = JudgeDraft(image=sha256, contains=["definitely_no", "definitely_no"])
         session.save(of_image[sha256])
 
     for sha256 in (digest(second), made.sha256, digest(third)):
         save(sha256)
     for sha256 in (digest(third), made.sha256, digest(second)):
         assert session.reopen_last()
-        assert session.draft is not None
-        assert session.draft.image == sha256
+        assert session.current() == of_image[sha256]
     assert not session.reopen_last()
     save(digest(second))
     save(made.sha256)
     # two saves may come within one tick of the disk's clock
     for name, seconds in ((second_week, 1), (first_week, 2)):
-        os.utime(made.path(name), (seconds, seconds))
+        os.utime(made.folder / name, (seconds, seconds))
     anew = JudgeSession(made.folder, JUDGES[0], day("2026-11-14"))
     assert anew.reopen_last()
-    assert anew.draft is not None
-    assert anew.draft.image == made.sha256
+    assert anew.current() == of_image[made.sha256]
 
 
 def outlined(session: JudgeSession) -> tuple[JudgeTab, str]:
@@ -531,13 +527,14 @@ def outlined(session: JudgeSession) -> tuple[JudgeTab, str]:
         tab.press(key, tab.question)
     for point in ((1, 1), (9, 1), (9, 9)):
         tab.press("corner", tab.question, point=point)
-    assert session.draft is not None
-    assert len(session.draft.corners) == 3, tab.notice
-    return tab, session.draft.image
+    (image,) = [name for name, draft in session.drafts.items() if draft.corners]
+    assert len(session.drafts[image].corners) == 3, tab.notice
+    return tab, image
 
 
 def two_images(made: OnDisk) -> JudgeSession:
-    made.removed("answers")
+    made.story = [each for each in made.story if each[1] != "answers"]
+    made.write()
     made.enter(made.mail("blue-1", {"y.png": png((0, 0, 200))}))
     made.enter(at="2026-11-13T18:00:00Z", publish=True)
     return JudgeSession(made.folder, JUDGES[0], day("2026-11-14"))
@@ -547,13 +544,13 @@ def test_an_image_left_for_later_keeps_its_answers(made: OnDisk) -> None:
     """Back by the key that takes back, or when its turn comes; also on a server that was started anew."""
     session = two_images(made)
     tab, image = outlined(session)
-    given = session.draft
+    given = session.drafts[image].model_copy(deep=True)
     tab.press("s", None)
     assert tab.notice.startswith("Left for later, with the answers so far")
     assert tab.task is not None
     assert tab.task.sha256 != image
     tab.press("z", None)
-    assert session.draft == given
+    assert session.drafts[image] == given
     tab.press("s", None)
     anew = JudgeSession(made.folder, JUDGES[0], day("2026-11-14"))
     after = JudgeTab(anew)
@@ -564,7 +561,7 @@ def test_an_image_left_for_later_keeps_its_answers(made: OnDisk) -> None:
         after.press("4", after.question)
     assert set(anew.answers) == others
     assert after.task is not None
-    assert anew.draft_of(after.task) == given
+    assert anew.draft_of(after.task).corners == given.corners
 
 
 @pytest.mark.parametrize("is_alone", [False, True])
@@ -574,8 +571,7 @@ def test_an_image_that_came_back_keeps_its_answers_too(made: OnDisk, *, is_alone
     tab, image = outlined(session)
     if is_alone:
         session.tasks = [task for task in session.tasks if task.sha256 == image]
-    assert session.draft is not None
-    given = session.draft.model_copy(deep=True)
+    given = session.drafts[image].model_copy(deep=True)
     tab.press("s", None)
     tab.note_shown()
     while tab.task is not None and tab.task.sha256 != image:
@@ -583,14 +579,13 @@ def test_an_image_that_came_back_keeps_its_answers_too(made: OnDisk, *, is_alone
         tab.note_shown()
     tab.press("z", None)
     tab.note_shown()
-    kept = [each for each in (session.draft, *session.left.values()) if each is not None and each.image == image]
-    assert kept == [given]
+    assert session.drafts[image].corners == given.corners
 
 
 def test_a_key_answers_what_its_own_tab_shows(made: OnDisk) -> None:
     """Though another tab has gone on: this one is drawn anew first."""
     session = two_images(made)
-    tab, _ = outlined(session)
+    tab, image = outlined(session)
     stale = JudgeTab(session)
     stale.note_shown()
     for point in ((5, 12), (1, 9)):
@@ -598,11 +593,10 @@ def test_a_key_answers_what_its_own_tab_shows(made: OnDisk) -> None:
     for key in ("Enter", "z", "s"):
         stale.press(key, stale.question)
         assert stale.notice.startswith("Another tab has changed these answers")
-    assert session.draft is not None
-    assert (len(session.draft.corners), session.draft.closed) == (5, False)
+    assert (len(session.drafts[image].corners), session.drafts[image].closed) == (5, False)
     stale.note_shown()
     stale.press("z", stale.question)
-    assert len(session.draft.corners) == 4
+    assert len(session.drafts[image].corners) == 4
 
 
 @pytest.mark.long
@@ -677,7 +671,7 @@ def test_focus_stays_with_the_task_and_answers_are_announced(contest: Path, star
     assert "Draw the outline" in told.inner_text()
     at.page.locator("button[data-key='Enter']").focus()
     at.press("Enter")
-    assert (at.page.evaluate(focus), "An outline with 0 points" in told.inner_text()) == ("Enter", True)
+    assert (at.page.evaluate(focus), "An outline with 0 corners" in told.inner_text()) == ("Enter", True)
     at.press("z", "z")
     assert "Is there anywhere in the image" in at.page.evaluate(focus)
     at.page.locator("button[data-key='4']").focus()

@@ -1,200 +1,126 @@
-"""Runs of defences: their record, the unpublished list, and what is refused before or after a run."""
+"""Runs of defences: what they say of the unpublished list, and what they are refused for; what a model sees."""
 
-import json
-import os
-import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.studies.contest import command_defences
-from cleanset.studies.contest.command_defences import SANDBOXES
-from cleanset.studies.contest.eligibility_lists import list_digest, unpublished_list
-from cleanset.studies.contest.entering import check, enter_runs
-from cleanset.studies.contest.entries import reasons_against
-from cleanset.studies.contest.log_lines import LOG
-from cleanset.studies.contest.rules import parse_instant
+from cleanset.scoring.logits import Groups
+from cleanset.sets.manifest import file_name, manifest_csv
+from cleanset.studies.contest import runs
+from cleanset.studies.contest.entries import DefenceRun
+from cleanset.studies.contest.log import read
+from cleanset.studies.contest.models import group_columns, pixels_seen, threshold_text
 from cleanset.studies.contest.runs import run_defence
-from cleanset.studies.contest.sandbox import can_start
-from tests.studies.contest.made import day
-from tests.studies.contest.on_disk import MODEL, OnDisk, digest, key, png
-from tests.studies.contest.with_images import COMMAND, odd, ready, use_command
-from tests.time_limits import at_most
+from cleanset.studies.contest.standing import replay
+from tests.studies.contest.on_disk import OnDisk, digest, png
+from tests.studies.robustness.entries import entry
 
 
-@pytest.mark.long
-def test_a_machine_that_cannot_confine(monkeypatch: pytest.MonkeyPatch, made: OnDisk) -> None:
-    """A command is not started, unless this is wanted, and the run says so."""
-    monkeypatch.setattr(command_defences, "can_start", lambda _: False)
-    on = day("2026-11-09")
-    ready(made)
-    use_command(made)
-    files = made.state("2026-11-09")
-    with pytest.raises(CleansetError, match="cannot confine; expected gVisor"):
-        run_defence(made.folder, files, "gold/wall", on)
-    assert run_defence(made.folder, files, "gold/wall", on, unconfined=True).confined is False
+class Answers:
+    """A defence that calls images with these SHA-256 a bicycle, and all others a bird; it takes a second for each."""
+
+    digest = "0" * 64
+
+    def __init__(self, bicycles: list[str]) -> None:
+        self.bicycles = bicycles
+
+    def __call__(self, paths: Mapping[str, Path]) -> tuple[dict[str, str], float]:
+        return {sha: "bicycle" if sha in self.bicycles else "bird" for sha in paths}, float(len(paths))
 
 
-@pytest.mark.long
-def test_a_run_of_a_command(tmp_path: Path, made: OnDisk) -> None:
-    """It is printed, or entered into the log."""
-    ready(made)
-    use_command(made)
-    at, before = parse_instant("2026-11-09T12:00:00Z"), made.path(LOG).read_bytes()
-    (printed,) = enter_runs(made.folder, at=at)
-    assert made.path(LOG).read_bytes() == before
-    content = json.loads(printed)
-    assert content["answers"] == {made.sha256: "abstain"}  # 200 is even
-    paths = (tmp_path / "data" / "export" / "standard").glob("*/*.JPEG")
-    correct = sum(odd(each.read_bytes()) for each in paths)
-    expected = {"images": 3, "correct": correct, "mistakes": 0, "mistakes_at_80": 0}
-    assert content["eligibility"] == expected
-    assert content["images_per_minute"] > 0
-    assert content["confined"] is any(map(can_start, SANDBOXES))
-    (line,) = enter_runs(made.folder, ["gold/wall"], key=key("staff"), at=at)
-    assert line.startswith("line 10 (run), ")
-    (run,) = made.state().runs
-    assert (run.date, run.answers) == (day("2026-11-09"), content["answers"])
-    assert check(made.folder, runs=True)[3:] == ["gold/wall: 1 run of a command, not recomputable"]
+@pytest.fixture
+def listed(made: OnDisk) -> OnDisk:
+    """Three images of class tench, a bird here, in the finished set; one of each group that nobody is shown."""
+    folder, entries = made.edition / "data" / "export" / "standard", []
+    for number in (1, 2, 3):
+        data = png((10 * number, 200, 100), (40, 30), "JPEG")
+        entries.append(entry(number, digest=digest(data)).model_copy(update={"rank": number}))
+        path = folder / file_name(entries[-1].wnid, entries[-1].image_id, None, imagenet())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    made.text(folder / "manifest.csv", manifest_csv(entries, imagenet()))
+    made.changed("contest", classes={"bicycle": ["n01484850"], "bird": [entries[0].wnid]})
+    for group, color in (("bird", (1, 1, 1)), ("bicycle", (2, 2, 2))):
+        made.text(made.folder / "unpublished" / group / "a.png", "")
+        (made.folder / "unpublished" / group / "a.png").write_bytes(png(color))
+    return made
 
 
-@pytest.mark.long
-def test_a_second_list_that_is_not_published(tmp_path: Path, made: OnDisk) -> None:
-    """Only how many are correct is written, never which images they are."""
-    hidden, on = tmp_path / "hidden", day("2026-11-09")
-    ready(made)
-    use_command(made)
-    data = {name: png((number, 9, 9), (20 + number, 30)) for number, name in enumerate("abcd")}
-    for name, group in zip(data, ("bird", "bird", "bird", "bicycle"), strict=True):
-        (hidden / group).mkdir(parents=True, exist_ok=True)
-        (hidden / group / f"{name}.png").write_bytes(data[name])
-    with pytest.raises(CleansetError, match=r"hidden: an unpublished list, missing from contest\.yaml; expected its"):
-        run_defence(made.folder, made.state(), "gold/wall", on, unpublished=hidden)
-    made.changed("contest", unpublished="0" * 64)
-    with pytest.raises(
-        CleansetError, match=r"hidden: a list with the digest .*; expected the one that contest.yaml na"
-    ):
-        run_defence(made.folder, made.state(), "gold/wall", on, unpublished=hidden)
-    named = list_digest(unpublished_list(hidden, made.state().rules.groups()))
-    assert named == digest(
-        "".join(sorted(f"{'bicycle' if n == 'd' else 'bird'} {digest(data[n])}\n" for n in data)).encode()
-    )
-    assert check(made.folder, hidden) == [f'unpublished: "{named}"   # 4 images']
-    made.changed("contest", unpublished=named)
-    files = made.state()
-    with pytest.raises(
-        CleansetError, match="contest/unpublished: no folder; expected the unpublished list that contest"
-    ):
-        run_defence(made.folder, files, "gold/wall", on)
-    with pytest.raises(CleansetError, match=r"--counts on 2027-01-30: .*; expected a day from 2027-01-31 on, when"):
-        run_defence(made.folder, files, "gold/wall", day("2027-01-30"), unpublished=hidden, counts=True)
-    found = run_defence(made.folder, files, "gold/wall", day("2027-01-31"), unpublished=hidden, counts=True)
-    is_odd = {name: odd(each) for name, each in data.items()}  # the command calls these birds
-    assert found.unpublished is not None
-    assert found.unpublished.list_sha256 == named
-    figures = found.unpublished.figures
-    assert figures is not None
-    counts = (figures.images, figures.correct, figures.mistakes)
-    assert counts == (4, sum(is_odd[name] for name in "abc"), int(is_odd["d"]))
-    assert list(found.answers) == [made.sha256]
-    shutil.copytree(hidden, made.path("unpublished"))  # where it is found without being named
-    # without counts: those of many defences would tell which image is of which group
-    without = run_defence(made.folder, files, "gold/wall", on).unpublished
-    assert without == found.unpublished.model_copy(update={"figures": None})
-    assert without.against == reasons_against(figures, files.rules)
-    (hidden / "bicycle" / "d.png").write_bytes(data["a"])
-    with pytest.raises(CleansetError, match=r"the same image as .*; expected each image in one group"):
-        run_defence(made.folder, files, "gold/wall", on, unpublished=hidden)
-    (hidden / "bicycle" / "d.png").unlink()
-    os.mkfifo(hidden / "bicycle" / "d.png")
-    with at_most(5), pytest.raises(CleansetError, match=r"d\.png: a named pipe; expected a regular file"):
-        run_defence(made.folder, files, "gold/wall", on, unpublished=hidden)
-    shutil.rmtree(hidden / "bicycle")
-    with pytest.raises(CleansetError, match="bicycle: no image; expected a folder of images for each"):
-        run_defence(made.folder, files, "gold/wall", on, unpublished=hidden)
+def run(made: OnDisk, monkeypatch: pytest.MonkeyPatch, bicycles: list[str]) -> DefenceRun:
+    monkeypatch.setattr(runs, "_answering", lambda *_: Answers(bicycles))
+    return run_defence(made.folder, replay(read(made.folder)), "gold/wall")
 
 
-def change_file(made: OnDisk) -> None:
-    made.path(f"objects/{made.state().defences['gold/wall'].files[0].sha256}").write_text("")
+def test_a_run(listed: OnDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = run(listed, monkeypatch, [listed.sha256])
+    assert (found.eligibility.images, found.eligibility.correct, found.eligibility.mistakes) == (3, 3, 0)
+    assert (found.answers, found.images_per_minute, found.unpublished) == ({listed.sha256: "bicycle"}, 60.0, None)
+
+
+def test_nothing_is_said_of_single_images_of_the_unpublished_list(
+    listed: OnDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether a defence is eligible, in a run whose other figures are of published images alone."""
+    hidden = {group: png(color) for group, color in (("bird", (1, 1, 1)), ("bicycle", (2, 2, 2)))}
+    text = "".join(sorted(f"{group} {digest(data)}\n" for group, data in hidden.items()))
+    listed.changed("contest", unpublished=digest(text.encode()))
+    listed.story = [each for each in listed.story if each[1] != "run"]
+    listed.write()
+    found = {}
+    for name, bicycles in {"knows": [digest(hidden["bicycle"])], "does not": []}.items():
+        found[name] = run(listed, monkeypatch, bicycles).model_dump()
+    assert [each["unpublished"].pop("eligible") for each in found.values()] == [True, False]
+    assert found["knows"] == found["does not"]
+    published = next((listed.edition / "data" / "export").rglob("*.JPEG")).read_bytes()
+    (listed.folder / "unpublished" / "bird" / "a.png").write_bytes(published)
+    with pytest.raises(CleansetError, match=r"a list with the digest .*; expected the one that contest.yaml names"):
+        run(listed, monkeypatch, [])
+
+
+def test_what_does_not_run(listed: OnDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    (listed.folder / "objects" / listed.sha256).write_bytes(b"other")
+    with pytest.raises(CleansetError, match="missing or changed; expected SHA-256"):
+        run(listed, monkeypatch, [])
+    with pytest.raises(CleansetError, match="unknown defence gold/roof"):
+        run_defence(listed.folder, replay(read(listed.folder)), "gold/roof")
+    listed.changed("contest", classes={"bicycle": ["n02835271"], "bird": ["n01514668"]})
+    with pytest.raises(CleansetError, match="no image of a class of the contest"):
+        run(listed, monkeypatch, [])
+
+
+def test_what_is_read_of_logits() -> None:
+    groups = Groups.of({"a": [imagenet().keys[0]], "b": [imagenet().keys[1]]}, imagenet())
+    logits = np.zeros((2, 1000))
+    logits[0, 0] = logits[1, 1] = 3.0
+    assert group_columns(groups, logits)["group"].tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("preprocessing", "expected"),
     [
-        (lambda made: made.removed("accept"), "a command that the board has not accepted by"),
-        (change_file, "SHA-256 .* the file has changed"),
-        (lambda made: use_command(made, "sys.exit(1)"), "gold/wall: its command failed with exit code 1"),
-        (lambda made: made.image().unlink(), "missing or changed; expected SHA-256"),
-        (lambda made: made.image().write_bytes(b""), "missing or changed; expected SHA-256"),
+        ({"size": 224, "resize": 256}, (256, 0.875)),
+        ({"size": 299, "resize": 299}, (299, 1.0)),
+        ({"size": 160, "resize": (182, 182)}, (182, 160 / 182)),
+        ({"size": 300, "resize": 256}, (256, 1.0)),
+        ({"size": 96, "resize": None}, (96, 1.0)),
+        ({}, (224, 1.0)),
     ],
 )
-def test_what_does_not_run(change: object, message: str, made: OnDisk) -> None:
-    ready(made)
-    use_command(made)
-    change(made)  # type: ignore[operator]
-    with pytest.raises(CleansetError, match=message):
-        run_defence(made.folder, made.state(), "gold/wall", day("2026-11-09"))
+def test_the_pixels_that_a_preprocessing_sees(preprocessing: dict[str, Any], expected: tuple[int, float]) -> None:
+    assert pixels_seen(SimpleNamespace(**preprocessing)) == expected
 
 
-def test_an_unknown_defence(made: OnDisk) -> None:
-    with pytest.raises(CleansetError, match="unknown defence 'gold/moat'; expected one of gold/wall"):
-        next(enter_runs(made.folder, ["gold/wall", "gold/moat"]))
-
-
-@pytest.mark.long
-def test_a_defence_that_fails_keeps_no_other_from_being_run(made: OnDisk, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each problem is told, the last one as an error."""
-    ready(made)
-    use_command(made, COMMAND, "blue/unaccepted", "green/fails", "red/runs")
-    made.story = [each for each in made.story if each[1:] != ("accept", {"defence": "blue/unaccepted"})]
-    fails = made.put(b"import sys; sys.exit(1)")
-    (place,) = (n for n, each in enumerate(made.story) if each[2].get("name") == "green/fails")
-    at, kind, data = made.story[place]
-    made.story[place] = (at, kind, {**data, "files": [{"path": "run.py", "sha256": fails}]})
-    made.write()
-    runs = enter_runs(made.folder, at=parse_instant("2026-11-09T12:00:00Z"))
-    assert [json.loads(next(runs))["defence"] for _ in range(2)] == ["gold/wall", "red/runs"]
-    with pytest.raises(CleansetError, match=r"^green/fails: "):
-        next(runs)
-    told = capsys.readouterr().err
-    assert told.startswith("blue/unaccepted: a command that the board has not accepted by 2026-11-09; ")
-    assert told.count("\n") == 1
-
-
-def test_each_defence_that_does_not_run_is_told(made: OnDisk, capsys: pytest.CaptureFixture[str]) -> None:
-    ready(made)
-    names = ["blue/unaccepted", "green/unaccepted"]
-    use_command(made, COMMAND, *names)
-    accepted = [{"defence": name} for name in names]
-    made.story = [each for each in made.story if each[1] != "accept" or each[2] not in accepted]
-    made.write()
-    problem = "a command that the board has not accepted by 2026-11-09; expected its acceptance"
-    runs = enter_runs(made.folder, names, at=parse_instant("2026-11-09T12:00:00Z"))
-    with pytest.raises(CleansetError, match=rf"^green/unaccepted: {problem}$"):
-        next(runs)
-    assert capsys.readouterr().err == f"blue/unaccepted: {problem}\n"
-
-
-def test_an_edition_without_the_classes(made: OnDisk) -> None:
-    with pytest.raises(CleansetError, match="no image of a class of the contest; expected some in the finished sets"):
-        run_defence(made.folder, made.state(), "gold/wall", day("2026-11-09"))
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_a_threshold_that_abstains_on_everything(tmp_path: Path, repository: Path, made: OnDisk) -> None:
-    """And what a wrapper makes of the same model: answers that are random, one-hot and without a gradient."""
-    ready(made)
-    (tmp_path / "sample").symlink_to(repository / "sample")
-    made.changed("defence", model=MODEL | {"threshold": 1.1})
-    with pytest.raises(
-        CleansetError, match=r"gold/wall: threshold 1\.1 abstains on everything, all 3 images of the elig"
-    ):
-        run_defence(made.folder, made.state(), "gold/wall", day("2026-11-09"))
-    made.changed("defence", model=MODEL | {"threshold": 0.0})
-    honest = run_defence(made.folder, made.state(), "gold/wall", day("2026-11-09"))
-    assert honest.signs == []
-    made.changed("defence", model=MODEL | {"threshold": 0.0, "wrapper": "uninteresting"})
-    wrapped = run_defence(made.folder, made.state(), "gold/wall", day("2026-11-09"))
-    assert {"saturated_answers", "no_gradient"} <= {each.sign for each in wrapped.signs or []}
+def test_a_threshold() -> None:
+    """Two of four are to be answered: the mistake among them is named."""
+    confidence, correct = np.array([0.9, 0.8, 0.7, 0.6]), np.array([True, False, True, True])
+    assert threshold_text("m: softmax", confidence, correct, ["a", "b", "c", "d"], 0.5).splitlines() == [
+        "m: softmax of at least 0.8 answers 2 of 4 images of the eligibility list: accuracy 0.5000, 1 mistakes among "
+        "the 2 most confident",
+        "confident mistake: b",
+    ]

@@ -1,210 +1,153 @@
-"""A submitted image from open to final: judges' answers that count, appeals, decisions of the board.
+"""A published image from open to final: judges' answers, appeals, decisions of the board, in the order of the lines.
 
-A final verdict rests only on entries dated up to the day on which it became final, so that no later entry takes it
-back. The board may still overrule a rejection, never an accepted image: a broken defence stays broken.
+The answers that settle an image are the first ones, as many as are needed: whoever has read them and answers later
+overturns nothing. What is final stays; the board may still overrule a rejection, since nobody loses what was won.
 """
 
 import datetime
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from operator import itemgetter
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entries import Appeal, BoardDecision, SubmittedImage, short
-from cleanset.studies.contest.files import ContestFiles
-from cleanset.studies.contest.judges import JudgeRecords
+from cleanset.studies.contest.entries import Appeal, BoardDecision, SubmittedImage, team_of
 from cleanset.studies.contest.judging import ImageVerdict, JudgeAnswer, verdict
 from cleanset.studies.contest.rules import INVALID, ContestRules, after
 
 ImageStage = Literal["open", "judged", "appealed", "final"]
-"""Too few judges, or fewer than the board asks for; judged, and open to appeals; appealed and not decided; final."""
+"""Fewer judges than are needed; judged, and open to appeals; appealed and not decided; final."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImageState:
-    """The state of a published image on a day."""
+class Submission(NamedTuple):
+    """A team's submission: the number of its line, its day, its team, and the defence that it is aimed at."""
 
-    stage: ImageStage
+    number: int
+    day: datetime.date
+    team: str
+    target: str
+
+
+class GivenAnswer(NamedTuple):
+    """A judge's answer to an image, and whether the judge's controls let it count."""
+
+    judge: str
+    answer: JudgeAnswer
+    counts: bool
+
+
+@dataclass(slots=True)
+class ImageCourse:
+    """A published image, and what has happened to it so far."""
+
+    rules: ContestRules
+    image: SubmittedImage
+    submission: Submission
+    week: datetime.date
+    """The day on which it was published."""
+
+    answers: list[GivenAnswer] = field(default_factory=list)
+    appeals: list[tuple[datetime.date, Appeal]] = field(default_factory=list)
+    decisions: list[tuple[datetime.date, BoardDecision]] = field(default_factory=list)
     verdict: ImageVerdict | None = None
-    """None while fewer judges have answered than the contest's minimum; the verdict so far while more are awaited."""
-
-    by_board: bool = False
-    """Whether the verdict is the board's, not the judges'."""
+    """Of the judges or of the board; None while fewer judges have answered than are needed."""
 
     final_on: datetime.date | None = None
-    """The day on which the verdict became final."""
-
+    by_board: bool = False
     confirmed: bool = False
     """Whether the board has reviewed a rejected image, and rejects it, too."""
 
-    judges: int = 0
-    """The number of answers behind the verdict, those up to `judged_on`."""
-
     appeals_until: datetime.date | None = None
-    """The last day for appeals against a judged image."""
+    """The last day for appeals against the judges' verdict, at whose end it becomes final."""
 
-    closed_on: datetime.date | None = None
-    """The first day with a final verdict."""
+    asked: int = 0
+    """The number of judges that the board asks for; 0: the contest's minimum."""
 
-    confirmed_on: datetime.date | None = None
-    """The day on which the board rejected the image, too, also of an image that it has found unambiguous later."""
+    is_appealed: bool = False
 
-    judged_on: datetime.date | None = None
-    """The day on which enough judges had answered; None while they are too few."""
+    @property
+    def stage(self) -> ImageStage:
+        if self.final_on is not None:
+            return "final"
+        if self.is_appealed:
+            return "appealed"
+        return "open" if self.verdict is None else "judged"
 
     @property
     def valid_group(self) -> str | None:
         """The group of an image whose final verdict is unambiguous."""
-        return self.verdict.group if self.stage == "final" and self.verdict is not None else None
+        return None if self.final_on is None or self.verdict is None else self.verdict.group
 
+    @property
+    def needed(self) -> int:
+        """The number of judges that settle it."""
+        return self.asked or self.rules.judges.minimum
 
-ImageEvent = JudgeAnswer | Appeal | BoardDecision
-Events = list[tuple[datetime.date, int, str, ImageEvent]]
-"""All that happens to an image, by day: answers first, then appeals, then decisions; within each by judge or team."""
+    @property
+    def settling(self) -> list[JudgeAnswer]:
+        """The answers that count: the first ones, as many as are needed, or fewer so far."""
+        return [each.answer for each in self.answers if each.counts][: self.needed]
 
+    def end_day(self, day: datetime.date) -> None:
+        """Make the judges' verdict final at the end of the last day for appeals."""
+        if self.stage == "judged" and self.appeals_until == day:
+            self.final_on = day
 
-def events_by_image(files: ContestFiles) -> dict[str, Events]:
-    """The answers that count, appeals and decisions on each image, by its SHA-256, in the order of `Events`."""
-    records = JudgeRecords(files)
-    found: dict[str, Events] = {}
-    for each in files.answers:
-        for sha256, answer in records.counted(each.judge, each.answers):
-            found.setdefault(sha256, []).append((answer.date, 0, each.judge, answer))
-    for appeal in files.appeals:
-        found.setdefault(appeal.image, []).append((appeal.date, 1, appeal.team, appeal))
-    for decision in files.decisions:
-        found.setdefault(decision.image, []).append((decision.date, 2, "", decision))
-    # the files come in any order
-    return {sha256: sorted(events, key=itemgetter(0, 1, 2)) for sha256, events in found.items()}
-
-
-class ImageCourse:
-    """The state of an image as its events come.
-
-    `attacker`: the team that submitted it; `target_team`: the team of the defence that it is aimed at. `breaking`: from
-    the group of an image that was judged unambiguous, and a day, to the teams of the defences that have given another
-    group by then.
-    """
-
-    def __init__(
-        self,
-        rules: ContestRules,
-        image: SubmittedImage,
-        *,
-        attacker: str,
-        target_team: str,
-        breaking: Callable[[str, datetime.date], set[str]],
-    ) -> None:
-        self._rules = rules
-        self._image = image
-        self._breaking = breaking
-        self._attacker = attacker
-        self._target_team = target_team
-        self._answers: list[JudgeAnswer] = []
-        self._needed = rules.judges.minimum
-        self._judged_on: datetime.date | None = None
-        self._closing: datetime.date | None = None
-        self._appealed = self._more_judges = False
-        self._final: ImageState | None = None
-
-    def state_on(self, on: datetime.date, events: Events) -> ImageState:
-        """The state at the end of the day `on`; `events`: all up to it or all since the last call, by day.
-
-        Raises CleansetError for an appeal by a team that is not entitled to it or outside the days for appeals, and for
-        a decision that comes too late.
-        """
-        for date, _, _, event in events:
-            self._close(date)
-            if isinstance(event, JudgeAnswer):
-                self._answer(event)
-            elif isinstance(event, Appeal):
-                self._appeal(event)
-            else:
-                self._decide(event)
-        # as on the next day: the last day for appeals counts in full
-        self._close(after(on, 1))
-        stage: ImageStage = "appealed" if self._appealed else "open" if self._closing is None else "judged"
-        until = self._closing if stage == "judged" else None
-        found = self._final or ImageState(stage, self._of_judges(), appeals_until=until)
-        return replace(found, judges=len(self._counted()), judged_on=self._judged_on)
-
-    def _close(self, day: datetime.date) -> None:
-        """Make the judges' verdict final if the last day for appeals is before `day`."""
-        if self._final is None and self._closing is not None and not self._appealed and self._closing < day:
-            self._final = ImageState("final", self._of_judges(), final_on=self._closing, closed_on=self._closing)
-
-    def _answer(self, answer: JudgeAnswer) -> None:
-        if self._final is not None:
+    def answer(self, given: GivenAnswer, day: datetime.date) -> None:
+        """Take a judge's answer; the last one that is needed settles the judges' verdict."""
+        self.answers.append(given)
+        if self.verdict is not None or len(self.answers) < self.needed:
             return
-        self._answers.append(answer)
-        if self._closing is None and len(self._answers) >= self._needed:
-            # what comes on a later day does not count: nobody overturns the verdict when the others have answered
-            self._judged_on = answer.date
+        answers = self.settling
+        if len(answers) == self.needed:
+            share = self.rules.judges.object_share
+            self.verdict = verdict(answers, self.image.width, self.image.height, share)
             # after more judges there is no second appeal, so that their verdict is final on that day
-            self._closing = after(answer.date, 0 if self._more_judges else self._rules.limits.appeal_days)
+            self.appeals_until = after(day, 0 if self.asked else self.rules.limits.appeal_days)
 
-    def _appeal(self, appeal: Appeal) -> None:
-        where = f"appeal of {appeal.team} on {short(appeal.image)} of {appeal.date}"
-        judged = self._of_judges()
-        if judged is None or self._closing is None or self._final is not None or self._more_judges:
+    def appeal(self, appeal: Appeal, day: datetime.date, breaking: set[str]) -> None:
+        """Take an appeal. `breaking`: the teams of the defences that have given the other group.
+
+        Raises CleansetError for a team that is not entitled to it, and outside the days for appeals.
+        """
+        if self.verdict is None or self.stage == "final" or self.asked:
             raise CleansetError(
-                f"{where}: not within the days for appeals; expected it at most {self._rules.limits.appeal_days} days "
-                "after the judges' verdict, and not after more judges"
+                f"not within the days for appeals; expected it at most {self.rules.limits.appeal_days} days after the "
+                "judges' verdict, and not after more judges"
             )
-        entitled = {self._attacker}
-        if judged.group is not None:
-            entitled = self._breaking(judged.group, appeal.date) | {self._target_team}
+        entitled = breaking | {team_of(self.submission.target)} if self.verdict.group else {self.submission.team}
         if appeal.team not in entitled:
             raise CleansetError(
-                f"{where}: a team that may not appeal; expected one of {', '.join(sorted(entitled))}: the attacker "
-                "of a rejected image, or a defender whose defence gives the other group in a run of that day or before"
+                f"{appeal.team} may not appeal; expected one of {', '.join(sorted(entitled))}: the attacker of a "
+                "rejected image, or a defender whose defence gives the other group in a run before"
             )
-        self._appealed = True
+        self.appeals.append((day, appeal))
+        self.is_appealed = True
 
-    def _decide(self, decision: BoardDecision) -> None:
-        where = f"decision on {short(decision.image)} of {decision.date}"
-        final = self._final
+    def decide(self, decision: BoardDecision, day: datetime.date) -> None:
+        """Take a decision of the board. Raises CleansetError for one that comes too late."""
+        self.decisions.append((day, decision))
+        self.is_appealed = False
         if decision.judges is not None:
-            if final is not None:
-                raise CleansetError(f"{where}: more judges for a final verdict; expected them before {final.final_on}")
-            least = max(self._rules.judges.minimum, len(self._answers) + 1)
-            if decision.judges < least:
-                raise CleansetError(
-                    f"{where}: judges {decision.judges}; expected at least {least}: {len(self._answers)} have "
-                    f"answered, and the contest's minimum is {self._rules.judges.minimum}"
-                )
-            self._needed = decision.judges
-            self._appealed = False
-            self._more_judges = True
-            self._closing = self._judged_on = None
+            self._ask_for_judges(decision.judges)
             return
         group = None if decision.verdict == INVALID else decision.verdict
-        if final is not None and final.valid_group not in (None, group):
+        if self.valid_group not in (None, group):
             raise CleansetError(
-                f"{where}: {decision.verdict}, but the image is finally {final.valid_group} since {final.final_on}; "
-                "expected a decision before that day: a defence that it broke stays broken"
+                f"{decision.verdict}, but the image is finally {self.valid_group} since {self.final_on}; expected a "
+                "decision before that day: a defence that it broke stays broken"
             )
-        if final is None or final.valid_group != group:
+        if self.final_on is None or self.valid_group != group:
             # a rejection by the board keeps the reasons that the judges gave
-            judged = self._of_judges()
-            found = ImageVerdict(group, judged.reasons if judged and group is None else ())
-            final = replace(final or ImageState("final"), verdict=found, final_on=decision.date, by_board=True)
-        self._final = replace(
-            final,
-            closed_on=final.closed_on or decision.date,
-            confirmed=group is None,
-            confirmed_on=final.confirmed_on or (decision.date if group is None else None),
-        )
+            self.verdict = ImageVerdict(group, () if group or self.verdict is None else self.verdict.reasons)
+            self.by_board = True
+            self.final_on = day
+        self.confirmed = group is None
 
-    def _counted(self) -> list[JudgeAnswer]:
-        last = self._judged_on
-        return self._answers if last is None else [each for each in self._answers if each.date <= last]
-
-    def _of_judges(self) -> ImageVerdict | None:
-        """The verdict of the judges; None while they are too few."""
-        answers = self._counted()
-        rules = self._rules.judges
-        if len(answers) < rules.minimum:
-            return None
-        return verdict(answers, self._image.width, self._image.height, rules.size)
+    def _ask_for_judges(self, judges: int) -> None:
+        there = sum(each.counts for each in self.answers)
+        if self.final_on is not None or judges < max(self.rules.judges.minimum, there + 1):
+            raise CleansetError(
+                f"{judges} judges, where {there} have answered{', and the verdict is final' if self.final_on else ''}; "
+                f"expected more than these, at least {self.rules.judges.minimum}, before the verdict is final"
+            )
+        self.asked = judges
+        self.verdict = self.appeals_until = None

@@ -1,107 +1,101 @@
-"""Judges: whose answers count, by control images, and the score of each.
-
-A judge whose answers to control images are bad, by the numbers of contest.yaml, is left out.
-"""
+"""Judges: what each is asked about, and whether the answers count, by images whose answers are known (controls)."""
 
 import datetime
+import json
+import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
+from hashlib import sha256 as digest_of
 from typing import NamedTuple
 
 from rich.table import Table
 
-from cleanset.studies.contest.files import ContestFiles
-from cleanset.studies.contest.judging import JudgeAnswer, overlap
+from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
+from cleanset.studies.contest.rules import JudgingRules
+
+EDGES = ("left", "right", "top", "bottom")
 
 
-class _Control(NamedTuple):
-    """A judge's answer to a control image; `overlap` is None if the control has no mask, 0 without an outline."""
+class JudgeTask(NamedTuple):
+    """An image that a judge is asked about in a week; of equally large objects the one nearest to `side` counts."""
 
-    date: datetime.date
-    is_correct: bool
-    overlap: float | None
-
-
-class JudgeScore(NamedTuple):
-    """A judge's answers to control images."""
-
-    controls: int
-    """The number of answers to controls."""
-
-    correct: int
-    """The number of those that are correct."""
-
-    outlines: int
-    """The number of those controls that have a mask."""
-
-    mean_overlap: float | None
-    """The mean IoU of outlines with these masks, 0 to 1, a missing outline counted as 0; None without a mask."""
+    week: datetime.date
+    sha256: str
+    side: str
 
 
-class JudgeRecords:
-    """The answers of all judges to controls, by the day of the answer."""
+class Draw(NamedTuple):
+    """What controls are drawn from when a week is published, and how many each judge gets."""
 
-    def __init__(self, files: ContestFiles) -> None:
-        self._rules = files.rules.judges
-        self._controls: dict[str, list[_Control]] = {}
-        for each in files.answers if files.controls else ():
-            for sha256 in sorted(each.answers.keys() & files.controls.keys()):
-                answer = each.answers[sha256]
-                mask = files.masks.get(sha256)
-                iou: float | None = None
-                if mask is not None:
-                    iou = 0.0 if answer.outline is None else overlap(answer.outline, mask)
-                found = _Control(answer.date, files.controls[sha256].is_met_by(answer), iou)
-                self._controls.setdefault(each.judge, []).append(found)
+    week: datetime.date
+    pool: frozenset[str]
+    number: int
 
-    def score(self, judge: str, on: datetime.date = datetime.date.max) -> JudgeScore:
-        """The score of a judge on the controls answered up to a day."""
-        controls = [each for each in self._controls.get(judge, ()) if each.date <= on]
-        overlaps = [each.overlap for each in controls if each.overlap is not None]
-        mean = sum(overlaps) / len(overlaps) if overlaps else None
-        return JudgeScore(len(controls), sum(each.is_correct for each in controls), len(overlaps), mean)
 
-    def problem(self, judge: str, on: datetime.date) -> str | None:
-        """Why the answers of a judge on a day do not count, by the controls answered up to it; None if they do."""
-        rules = self._rules
-        controls, correct, outlines, mean = self.score(judge, on)
-        if controls < rules.min_controls:
-            return None
+def drawn_controls(draws: Iterable[Draw], judge: str, seed: int) -> dict[datetime.date, list[str]]:
+    """By week, the controls that are drawn for a judge; none is drawn twice."""
+    found: dict[datetime.date, list[str]] = {}
+    drawn = set[str]()
+    for week, pool, number in draws:
+        found[week] = _shuffled(pool - drawn, seed, judge, "controls")[:number]
+        drawn |= {*found[week]}
+    return found
+
+
+def control_count(images: int, share: float) -> int:
+    """The number of control images that, added to `images` submitted ones, make up at least this share of all."""
+    # of the text: the float 0.1 is slightly more than 1/10, and would ask for one image too many
+    exact = Fraction(str(share))
+    return math.ceil(images * exact / (1 - exact))
+
+
+def tasks_of_week(week: datetime.date, images: Iterable[str], judge: str, seed: int) -> list[JudgeTask]:
+    """The tasks of a judge in a week, in the judge's own order."""
+    order = _shuffled(images, seed, judge, str(week))
+    return [JudgeTask(week, each, EDGES[_digest(seed, judge, each)[0] % len(EDGES)]) for each in order]
+
+
+def _shuffled(images: Iterable[str], seed: int, judge: str, what: str) -> list[str]:
+    # by digest, not by a generator: an added image leaves the order of the others unchanged
+    return sorted(images, key=lambda each: (_digest(seed, judge, what, each), each))
+
+
+def _digest(*names: str | int) -> bytes:
+    # as JSON, in which "a", "bc" and "ab", "c" differ
+    return digest_of(json.dumps(names).encode()).digest()
+
+
+@dataclass(slots=True)
+class JudgeRecord:
+    """The answers of a judge by the SHA-256 of the image, and the controls answered by week."""
+
+    answers: dict[str, JudgeAnswer] = field(default_factory=dict)
+    controls: dict[datetime.date, set[str]] = field(default_factory=dict)
+    control_count: int = 0
+    correct: int = 0
+
+    def add_control(self, week: datetime.date, sha256: str, control: ControlImage) -> None:
+        """Score the answer to a control."""
+        self.controls[week].add(sha256)
+        self.control_count += 1
+        self.correct += control.is_met_by(self.answers[sha256])
+
+    def problem(self, rules: JudgingRules) -> str | None:
+        """Why what the judge answers now does not count; None if it does."""
+        controls = self.control_count
         # of the text: 0.7 as a float is slightly less than 7/10
-        if Fraction(correct, controls) < Fraction(str(rules.min_accuracy)):
-            return f"{correct} of {controls} controls correct; expected a share of {rules.min_accuracy:g}"
-        if mean is not None and outlines >= rules.min_controls and mean < rules.min_overlap:
-            return f"mean IoU {mean:.2f} of {outlines} outlines with the masks; expected {rules.min_overlap:g}"
-        return None
-
-    def counted(self, judge: str, answers: Mapping[str, JudgeAnswer]) -> Iterable[tuple[str, JudgeAnswer]]:
-        """The answers of a judge that count, with the SHA-256 of the image.
-
-        Whether one counts is settled on its day, so that no later control takes a final verdict back.
-        """
-        if judge not in self._controls:
-            return answers.items()
-        counts = {day: self.problem(judge, day) is None for day in {each.date for each in answers.values()}}
-        return [(sha256, each) for sha256, each in answers.items() if counts[each.date]]
+        if controls < rules.min_controls or Fraction(self.correct, controls) >= Fraction(str(rules.min_accuracy)):
+            return None
+        return f"{self.correct} of {controls} controls correct; expected a share of {rules.min_accuracy:g}"
 
 
-def left_out(files: ContestFiles, on: datetime.date) -> dict[str, str]:
-    """By id, the judges whose answers on a day would not count, and why."""
-    records = JudgeRecords(files)
-    return {judge: problem for judge in sorted(files.roster) if (problem := records.problem(judge, on)) is not None}
-
-
-SCORE_HEADS = ("judge", "images", "controls", "correct", "accuracy", "mean IoU")
-
-
-def score_table(files: ContestFiles) -> Table:
+def score_table(records: Mapping[str, JudgeRecord], roster: Iterable[str]) -> Table:
     """A row for each judge of the roster: number of submitted images, and the score. For organizers, not for judges."""
-    table = Table(*SCORE_HEADS)
-    records = JudgeRecords(files)
-    for judge in sorted(files.roster):
-        answered = {sha256 for each in files.answers if each.judge == judge for sha256 in each.answers}
-        controls, correct, _, mean = records.score(judge)
-        counts = map(str, (len(answered - files.controls.keys()), controls, correct))
-        shares = correct / controls if controls else None, mean
-        table.add_row(judge, *counts, *("–" if share is None else f"{share:.2f}" for share in shares))
+    table = Table("judge", "images", "controls", "correct", "accuracy")
+    for judge in sorted(roster):
+        record = records.get(judge, JudgeRecord())
+        controls = record.control_count
+        accuracy = f"{record.correct / controls:.2f}" if controls else "–"
+        table.add_row(judge, str(len(record.answers) - controls), str(controls), str(record.correct), accuracy)
     return table

@@ -8,7 +8,6 @@ from cleanset.errors import CleansetError
 from cleanset.plumbing.files import read_bytes, sha256
 from cleanset.plumbing.validation import shown
 from cleanset.plumbing.yaml_files import read_yaml
-from cleanset.studies.contest.log_lines import LOG
 
 OBJECTS = "objects"
 MAX_CHARACTERS = 2**26
@@ -23,15 +22,9 @@ class Objects:
     new: Mapping[str, Path] = field(default_factory=dict)
     """Those not in the folder yet."""
 
-    verified: set[str] = field(default_factory=set)
-    """Those read, whose bytes have their SHA-256."""
-
     def path(self, digest: str) -> Path:
         """Where a file lies, whether it is there or not."""
         return self.new.get(digest, self.contest / OBJECTS / digest)
-
-    def has(self, digest: str) -> bool:
-        return self.path(digest).is_file()
 
     def read(self, digest: str) -> bytes:
         """The bytes of a file. Raises CleansetError for a link, and for a file that is missing or has changed."""
@@ -39,11 +32,10 @@ class Objects:
         refuse_link(path.parent)
         refuse_link(path)
         if not path.is_file():
-            raise CleansetError(f"{path}: missing; expected every file that {LOG} names: dvc pull")
+            raise CleansetError(f"{path}: missing; expected every file that the log names: dvc pull")
         data = read_bytes(path)
         if sha256(data) != digest:
             raise CleansetError(f"{path}: SHA-256 {sha256(data)}; expected {digest}: the file has changed")
-        self.verified.add(digest)
         return data
 
 

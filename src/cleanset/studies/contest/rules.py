@@ -1,83 +1,66 @@
-"""`contest.yaml`: days, teams, board and classes, all limits on teams, and the rules for judges."""
+"""The rules of a contest: all of `contest.yaml`, which is the first line of its log; days, instants and weeks.
+
+The defaults are those of Brown et al., Unrestricted Adversarial Examples (2018), except `appeal_days`.
+"""
 
 import datetime
 import re
 from contextlib import suppress
-from typing import Annotated, Literal, Self, TypeVar, get_args
+from functools import lru_cache
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.plumbing.validation import Section, Sha256, shown
+from cleanset.plumbing.validation import EachOnce, Section, Sha256, shown
 from cleanset.scoring.logits import Groups
-from cleanset.statistics.coverage import Reading
 
 FRIDAY = 4
 """Day of the week on which a week ends; Monday is 0."""
-DAYS_A_WEEK = 7
-VERSION = 2
-"""Of the rules of a contest."""
-
-_Date = TypeVar("_Date", datetime.date, datetime.datetime)
-_DAY = re.compile(r"2[0-9]{3}-[0-9]{2}-[0-9]{2}")
+VERSION = 3
+"""Version of the rules."""
+MIN_JUDGES = 3
+ABSTAIN = "abstain"
+INVALID = "invalid"
+RESERVED = (ABSTAIN, INVALID)
 _INSTANT = re.compile(r"2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+
+
+@lru_cache(maxsize=1024)
+def parse_instant(text: str) -> datetime.datetime:
+    """The instant in a text such as 2026-11-27T23:59:59Z, with its time zone. Raises ValueError for anything else."""
+    # without the form, fromisoformat takes weeks, other time zones and spaces, too
+    with suppress(ValueError):
+        if _INSTANT.fullmatch(text):
+            return datetime.datetime.fromisoformat(text)
+    raise ValueError('expected an instant in UTC such as "2026-11-27T23:59:59Z", in quotes')
 
 
 def parse_day(text: object) -> datetime.date:
     """The day in a text such as 2026-11-27. Raises ValueError for anything else."""
-    # not isinstance: a datetime is a date, too
     if type(text) is datetime.date:
         return text
-    return _parsed(text, _DAY, datetime.date, 'expected a day such as "2026-11-27", in quotes')
-
-
-def parse_instant(text: object) -> datetime.datetime:
-    """The instant in a text such as 2026-11-27T23:59:59Z, with its time zone. Raises ValueError for anything else."""
-    if isinstance(text, datetime.datetime) and text.tzinfo is datetime.UTC:
-        return text
-    expected = 'expected an instant in UTC such as "2026-11-27T23:59:59Z", in quotes'
-    return _parsed(text, _INSTANT, datetime.datetime, expected)
-
-
-def _parsed(text: object, form: re.Pattern[str], kind: type[_Date], expected: str) -> _Date:
-    # without the form, fromisoformat takes weeks, other time zones and spaces, too
     with suppress(ValueError):
-        if isinstance(text, str) and form.fullmatch(text):
-            return kind.fromisoformat(text)
-    raise ValueError(expected)
+        return parse_instant(f"{text}T00:00:00Z").date()
+    raise ValueError('expected a day such as "2026-11-27", in quotes')
 
 
 Day = Annotated[datetime.date, BeforeValidator(parse_day)]
-Instant = Annotated[datetime.datetime, BeforeValidator(parse_instant)]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
+SidePixels = Annotated[int, Field(ge=2, le=65_535)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1, le=1000)]
 
 
 def week_of_day(day: datetime.date) -> datetime.date:
     """The Friday on which the week of a day in UTC ends."""
-    return day + datetime.timedelta((FRIDAY - day.weekday()) % DAYS_A_WEEK)
+    return after(day, (FRIDAY - day.weekday()) % 7)
 
 
 def after(day: datetime.date, days: int) -> datetime.date:
     """The day that is some days after another."""
     return day + datetime.timedelta(days)
-
-
-ABSTAIN = "abstain"
-INVALID = "invalid"
-BOARD = "board"
-RESERVED = (ABSTAIN, INVALID, BOARD)
-MIN_JUDGES = 3
-SizeRule = Literal["half", "quarter_box", "box_16_percent"]
-SIZE_RULES: tuple[SizeRule, ...] = get_args(SizeRule)
-
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
-PublicKey = Annotated[
-    str, Field(pattern=r"^ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}( .*)?$", max_length=2000)
-]
-"""A public SSH key of kind ed25519 on one line, as in ~/.ssh/id_ed25519.pub."""
-
-MIN_COSIGNERS = 2
-"""The number of teams that have to cosign each checkpoint: one of them may be the organizers' friend."""
 
 
 class JudgingRules(Section):
@@ -86,36 +69,41 @@ class JudgingRules(Section):
     minimum: Annotated[int, Field(ge=MIN_JUDGES, le=1000)] = MIN_JUDGES
     """The number of judges that a verdict needs."""
 
-    size: SizeRule = "half"
+    object_share: Share = 0.5
+    """The share of the image that the outline of its largest object covers at least."""
+
     controls: Annotated[float, Field(ge=0, le=0.5)] = 0.1
     """The share of control images among all images of a judge."""
 
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     """The seed of each judge's order, controls and edges."""
 
-    min_controls: Annotated[int, Field(ge=1, le=1_000_000)] = 5
-    """The number of answers to controls, or of outlines on them, from which a judge can be disqualified."""
+    min_controls: Count = 5
+    """The number of answers to controls from which a judge can be disqualified."""
 
-    min_accuracy: Annotated[float, Field(ge=0, le=1)] = 0.7
-    """The share of controls, 0 to 1, that a judge has to answer correctly."""
-
-    min_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """The mean IoU, 0 to 1, that a judge's outlines need with the controls' masks."""
+    min_accuracy: Share = 0.7
+    """The share of controls that a judge has to answer correctly."""
 
 
 class ContestLimits(Section):
-    """The contest's limits; the defaults come from Unrestricted Adversarial Examples, except `appeal_days`."""
+    """The contest's limits."""
 
-    images_a_day: Annotated[int, Field(ge=1, le=1000)] = 10
+    images_a_day: Count = 10
     """The most images that a team may submit on one day."""
 
-    min_side: Annotated[int, Field(ge=2, le=65_535)] = 16
-    """The smallest side of a submitted image, in pixels; the largest is what every staked defence sees."""
+    min_side: SidePixels = 16
+    """The smallest side of a submitted image, in pixels."""
+
+    max_side: SidePixels = 224
+    """The largest one: every defence has to see that many pixels, so that people and programs see the same."""
+
+    seen_share: Annotated[float, Field(gt=0, le=1)] = 0.875
+    """The share of a square's side, in the middle, that every defence has to look at."""
 
     appeal_days: Annotated[int, Field(ge=0, le=365)] = 7
     """Days for appeals, from the day on which the last judge that is needed has answered."""
 
-    defences: Annotated[int, Field(ge=1, le=1000)] = 10
+    defences: Count = 10
     """The most defences of a team: each run tells something of the unpublished list."""
 
     unbroken_days: Annotated[int, Field(ge=1, le=3650)] = 90
@@ -124,23 +112,6 @@ class ContestLimits(Section):
     images_per_minute: Annotated[float, Field(gt=0, le=1e9)] = 1.0
     """The lowest rate of an eligible defence."""
 
-    eligibility_images: Annotated[int, Field(ge=1, le=1_000_000_000)] = 100
-    """The size of the smallest eligibility list on which `perfect_at_80` counts."""
-
-
-class BoardMember(Section):
-    """A member of the board."""
-
-    key: PublicKey | None = None
-    teams: list[Name] = Field(default_factory=list)
-    """The member's own teams."""
-
-    conflicts: list[Name] = Field(default_factory=list)
-    """Other teams with which the member has a conflict of interest."""
-
-    def has_conflict_with(self, teams: frozenset[str]) -> bool:
-        return not teams.isdisjoint((*self.teams, *self.conflicts))
-
 
 class ContestRules(Section):
     """All of contest.yaml, which is the first line of the log."""
@@ -148,33 +119,24 @@ class ContestRules(Section):
     classes: dict[Name, list[str]]
     """Two groups of wnids, by name; a contest has ImageNet's classes alone."""
 
-    teams: Annotated[dict[Name, PublicKey | None], Field(min_length=1)]
-    """The key of each team, by name; one without a key says nothing."""
-
+    teams: Annotated[list[Name], Field(min_length=1), EachOnce]
     organizers: list[Name] = Field(default_factory=list)
     """Teams that take part without shares, like the board's."""
 
-    board: Annotated[dict[Name, BoardMember], Field(min_length=1)]
-    signers: dict[Name, PublicKey] = Field(default_factory=dict)
-    """The keys of the people who make the entries, by name."""
+    board: Annotated[dict[Name, list[Name]], Field(min_length=1)]
+    """The members of the review board, each with the member's own teams."""
 
-    quorum: Annotated[int, Field(ge=1, le=1000)] = 1
-    """The number of members who have to sign a decision of the board."""
-
-    eligibility: Reading = "accuracy_80"
-    """Which of the source's two readings decides who is eligible."""
-
-    version: Literal[2] = 2
-    """Of these rules: what the entries of a log come to."""
+    version: Literal[3] = 3
+    """Version of these rules."""
 
     clean_set: Sha256 | None = None
-    """The digest of the edition's finished sets (`eligibility_lists.clean_digest`), entered with the first line."""
+    """The digest of the edition's finished sets (`lists.clean_digest`), entered with the first line."""
 
     published: Sha256 | None = None
-    """The digest of the eligibility list (`eligibility_lists.list_digest`), entered with the first line."""
+    """The digest of the eligibility list (`lists.list_digest`), entered with the first line."""
 
     unpublished: Sha256 | None = None
-    """The digest of the unpublished list that decides who is eligible (`eligibility_lists.list_digest`)."""
+    """The digest of the unpublished list that decides who is eligible (`lists.list_digest`)."""
 
     made_up: bool = False
     """Nothing of the contest has happened, so that the instants of entries may be chosen."""
@@ -211,17 +173,11 @@ class ContestRules(Section):
 
     @model_validator(mode="after")
     def _known_teams(self) -> Self:
-        named = {"organizers": self.organizers}
-        for member, entry in self.board.items():
-            named |= {f"board.{member}.teams": entry.teams, f"board.{member}.conflicts": entry.conflicts}
+        named = {"organizers": self.organizers} | {f"board.{name}": teams for name, teams in self.board.items()}
         for key, teams in named.items():
             for team in teams:
                 if team not in self.teams:
                     raise ValueError(f"{key}: unknown team {team}; expected one of teams")
-        if self.quorum > len(self.board):
-            raise ValueError(f"quorum: {self.quorum}; expected at most the {len(self.board)} members of the board")
-        if BOARD in self.teams:
-            raise ValueError(f"teams: one is named {BOARD}; expected another name")
         return self
 
     def groups(self) -> Groups:
@@ -229,4 +185,4 @@ class ContestRules(Section):
 
     def without_shares(self) -> frozenset[str]:
         """The teams of organizers and of the board."""
-        return frozenset(self.organizers).union(*(member.teams for member in self.board.values()))
+        return frozenset(self.organizers).union(*self.board.values())

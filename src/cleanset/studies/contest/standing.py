@@ -1,18 +1,51 @@
-"""The standing of a contest at the end of a day: its images and defences, shares of both sides, notes on its limits."""
+"""The standing of a contest at the end of a day, and its history, from the log alone."""
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
+from cleanset.errors import CleansetError
 from cleanset.plumbing.machine import without_garbage_collection
-from cleanset.studies.contest.cross_checks import check_files
-from cleanset.studies.contest.defences_by_day import DefencesByDay, DefenceStanding, Shares
+from cleanset.studies.contest.defence_course import DefenceStanding, Shares
 from cleanset.studies.contest.entries import team_of
-from cleanset.studies.contest.files import Checkpoint, ContestFiles, counted, repeats
-from cleanset.studies.contest.image_course import ImageState
-from cleanset.studies.contest.judges import left_out
-from cleanset.studies.contest.rules import MIN_COSIGNERS
+from cleanset.studies.contest.line_rules import apply_line
+from cleanset.studies.contest.log import Log
+from cleanset.studies.contest.rules import after
+from cleanset.studies.contest.state import Contest, Watch
+
+
+@without_garbage_collection()
+def replay(
+    log: Log, on: datetime.date | None = None, *, lines: int | None = None, watch: Watch | None = None
+) -> Contest:
+    """The contest at the end of a day, from the lines up to it: at the end of the log without one.
+
+    `lines`: only the first ones, on the day `on`, which is not over. Lines that are void by then have no effect. Raises
+    CleansetError for a line that breaks a rule.
+    """
+    last = max(each.day for each in log.lines) if on is None else on
+    counting = [each for each in log.lines[:lines] if each.day <= last or each.n == 0]
+    voiding = {each.n for each in counting if each.kind == "void"}
+    contest = Contest(log.rules, watch)
+    for line in counting:
+        if log.void.get(line.n) not in voiding:
+            apply_line(contest, line)
+    contest.begin_day(last)
+    if lines is None:
+        contest.begin_day(after(last, 1))
+        contest.on = last
+    return contest
+
+
+def check_voids(log: Log) -> None:
+    """Raise CleansetError for a line that makes others void, and by that changes what has been final."""
+    for line in (each for each in log.lines if each.kind == "void"):
+        found = replay(log, line.day, lines=line.n + 1).final()
+        for key, one in replay(log, line.day, lines=line.n).final().items():
+            if found.get(key) != one:
+                raise CleansetError(f"{line}: changes {key}, which is final; expected lines that change nothing final")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +53,7 @@ class Standing:
     """The contest at the end of a day."""
 
     on: datetime.date
-    images: Mapping[str, ImageState]
-    """The state of every published image, by its SHA-256, in the order of submission."""
-
+    contest: Contest
     defences: Sequence[DefenceStanding]
     attackers: Shares
     """The sum of each team's settled shares of the stakes of broken defences."""
@@ -30,95 +61,69 @@ class Standing:
     defenders: Shares
     """The sum of each team's shares of the batches that have won."""
 
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    """The judges whose answers do not count, by id, each with the reason."""
+    left_out: Mapping[str, str]
+    """The judges whose answers do not count now, by id, each with the reason."""
 
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
     """Sentences on the limits of this contest's checks."""
 
-    contest: str = ""
-    """The digest of the first line of the log, which is the contest's identity."""
-
-    head: str = ""
+    head: str
     """The digest of the last line of the log."""
 
-    checkpoints: tuple[Checkpoint, ...] = ()
-    """One for each published week."""
 
-
-@without_garbage_collection()
-def standing(files: ContestFiles, on: datetime.date) -> Standing:
-    """The standing at the end of a day, from the entries up to it; the order of files does not matter.
-
-    Raises CleansetError for files that contradict each other or the rules.
-    """
-    check_files(files)
-    said = notes(files)
-    files = replace(files, submissions=counted(files.submissions))
-    contest = DefencesByDay(files)
-    contest.advance(on)
-    defences = contest.defences()
-    attackers, defenders = shares_of(files, defences)
+def standing(log: Log, on: datetime.date) -> Standing:
+    """The standing at the end of a day. Raises CleansetError as `replay` does."""
+    contest = replay(log, on)
+    defences = contest.standings()
+    attackers, defenders = shares_of(contest, defences)
+    problems = {judge: record.problem(contest.rules.judges) for judge, record in sorted(contest.judges.items())}
+    notes = {
+        "No unpublished list decides who is eligible: a defence that knows the published images by heart is, too.": (
+            contest.rules.unpublished is None
+        ),
+        "This contest is made up: none of it has happened, and its dates were chosen.": contest.rules.made_up,
+    }
     return Standing(
         on=on,
-        images=contest.states,
+        contest=contest,
         defences=defences,
         attackers=attackers,
         defenders=defenders,
-        left_out=left_out(files, on),
-        notes=said,
-        contest=files.contest,
-        head=files.head,
-        checkpoints=tuple(files.checkpoints),
+        left_out={judge: problem for judge, problem in problems.items() if problem is not None},
+        notes=tuple(note for note, applies in notes.items() if applies),
+        head=[each for each in log.lines if each.day <= on or each.n == 0][-1].digest,
     )
 
 
-def cosigned_by_few(checkpoints: Iterable[Checkpoint]) -> Iterator[str]:
-    """A sentence for each checkpoint that fewer teams have cosigned than have to.
-
-    Nothing is refused for it: otherwise teams could end a contest by saying nothing.
-    """
-    for each in checkpoints:
-        if len(each.teams) < MIN_COSIGNERS:
-            yield (
-                f"The checkpoint of {each.day}, of {each.size} lines, is cosigned by "
-                f"{', '.join(each.teams) or 'no team'}; expected at least {MIN_COSIGNERS} teams before the next one: "
-                "only the organizers vouch that everybody was shown the same lines."
-            )
-
-
-def notes(files: ContestFiles) -> tuple[str, ...]:
-    """The sentences on the limits of the contest's checks."""
-    found = []
-    if files.rules.unpublished is None:
-        found.append(
-            "No unpublished list decides who is eligible: a defence that knows the published images by heart is, too."
-        )
-    found += cosigned_by_few(files.checkpoints)
-    if files.rules.made_up:
-        found.append("This contest is made up: none of it has happened, and its dates were chosen.")
-    unconfined = sorted({run.defence for run in files.runs if run.confined is False})
-    if unconfined:
-        found.append(f"Ran unconfined, so that it could read whatever the machine has: {', '.join(unconfined)}.")
-    return (*found, *(f"Left out: {each}, which counts." for each in repeats(files.submissions)))
-
-
-def shares_of(files: ContestFiles, defences: Sequence[DefenceStanding]) -> tuple[Shares, Shares]:
+def shares_of(contest: Contest, defences: Sequence[DefenceStanding]) -> tuple[Shares, Shares]:
     """The shares of attackers and of defenders.
 
-    Each batch is shared equally among its defences that have won, once no other can still win.
+    Each batch is shared equally among its defences that have won, once no other can still win; those with the same
+    answers to all images count once.
     """
-    batches: dict[str | None, list[DefenceStanding]] = {}
-    for each in defences:
-        batches.setdefault(each.batch, []).append(each)
+    without = contest.rules.without_shares()
     found: list[Shares] = []
-    for batch, members in batches.items():
-        if batch is None or any(each.status in ("staked", "awaiting") for each in members):
+    for batch in sorted({each.batch for each in defences if each.batch is not None}):
+        members = [each for each in defences if each.batch == batch]
+        if any(each.status in ("staked", "awaiting") for each in members):
             continue
-        winners = [team_of(each.name) for each in members if each.status == "won"]
-        sharing = [team for team in winners if team not in files.rules.without_shares()]
-        found += [{team: Fraction(1, len(sharing))} for team in sharing]
+        winners = [each.name for each in members if each.status == "won" and team_of(each.name) not in without]
+        alike = _alike(contest, winners)
+        found += [{team_of(name): Fraction(1, len(alike) * len(names))} for names in alike for name in names]
     return _summed(each.shares for each in defences if each.settled), _summed(found)
+
+
+def _alike(contest: Contest, names: Iterable[str]) -> list[list[str]]:
+    """Defences in groups with the same answers to all images."""
+    groups: list[list[str]] = []
+    for name in names:
+        course = contest.defences[name]
+        same = [group for group in groups if course.answers_as(contest.defences[group[0]])]
+        if same:
+            same[0].append(name)
+        else:
+            groups.append([name])
+    return groups
 
 
 def _summed(shares: Iterable[Shares]) -> Shares:
@@ -127,3 +132,29 @@ def _summed(shares: Iterable[Shares]) -> Shares:
         for team, share in each.items():
             total[team] = total.get(team, Fraction(0)) + share
     return dict(sorted(total.items()))
+
+
+class PastStanding(NamedTuple):
+    """The defences of a contest at the end of a day that is over."""
+
+    on: datetime.date
+    defences: Sequence[DefenceStanding]
+    attackers: Shares
+    defenders: Shares
+
+
+def history(log: Log, on: datetime.date) -> list[PastStanding]:
+    """The standings up to a day that differ from the one before, without the lines that are void by then."""
+    found: list[PastStanding] = []
+
+    def watch(contest: Contest) -> None:
+        defences = contest.standings()
+        found.append(PastStanding(contest.on, defences, *shares_of(contest, defences)))
+
+    replay(log, on, watch=watch)
+    pairs = zip([None, *found], found, strict=False)
+    return [each for last, each in pairs if last is None or _shown(each) != _shown(last)]
+
+
+def _shown(each: PastStanding) -> tuple[Sequence[tuple[str, str, tuple[str, ...]]], object, object]:
+    return [(one.name, one.status, one.waits_for) for one in each.defences], each.attackers, each.defenders

@@ -15,8 +15,10 @@ from pydantic import BeforeValidator
 from starlette.responses import PlainTextResponse, Response
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.judge_page.session import JudgeSession, JudgeTab
-from cleanset.studies.contest.judging import CONTAINS, MAX_COORDINATE, Point
+from cleanset.images.outlines import MAX_COORDINATE, Point
+from cleanset.studies.contest.judge_page.session import JudgeSession
+from cleanset.studies.contest.judge_page.tab import JudgeTab
+from cleanset.studies.contest.judging import CONTAINS
 from cleanset.web import MIN_SHOWN_SECONDS, pages
 from cleanset.web.keys import SentKey
 
@@ -27,6 +29,8 @@ ANSWER_WORDS = {
     "definitely_no": ("Definitely no", "and no other judge will say yes"),
 }
 """The answers in the words of the page, each with its claim."""
+AHEAD = 3
+"""Number of images that the browser loads in advance."""
 
 
 def url_of(session: JudgeSession, sha256: str) -> str:
@@ -47,7 +51,8 @@ def render(tab: JudgeTab) -> str:
         "path": _path,
         "done": sum(task.sha256 in tab.session.answers for task in tab.session.tasks),
         "all": len(tab.session.tasks),
-        "ahead": _ahead(tab.session),
+        # the next images, for the browser to load in advance
+        "ahead": " ".join(url_of(tab.session, task.sha256) for task in tab.session.waiting()[1 : 1 + AHEAD]),
     }
     content["token"] = tab.session.tokens[tab.task.sha256] if tab.mode == "image" and tab.task else ""
     content["min_shown_seconds"] = MIN_SHOWN_SECONDS
@@ -80,13 +85,6 @@ def _of_image(tab: JudgeTab) -> dict[str, object]:
 def _path(corners: Sequence[Point], *, closed: bool) -> str:
     """The corners as the commands of an SVG path."""
     return "M" + "L".join(f"{x} {y}" for x, y in corners) + ("Z" if closed else "")
-
-
-def _ahead(session: JudgeSession) -> str:
-    """The addresses of the next images, for the browser to load in advance."""
-    current = session.current()
-    left = [task.sha256 for task in session.tasks if task.sha256 not in session.answers and task != current]
-    return " ".join(url_of(session, each) for each in left[:3])
 
 
 @cache
@@ -164,7 +162,7 @@ def serve_images(app: FastAPI, session: JudgeSession) -> None:
 
 
 def run(
-    contest: Path,
+    folder: Path,
     judge: str,
     on: datetime.date,
     *,
@@ -174,11 +172,11 @@ def run(
     public_url: str | None,
 ) -> None:
     """Serve the judge page of a contest to one judge; `port` None is the usual one, 0 any free one."""
-    session = JudgeSession(contest, judge, on)
+    session = JudgeSession(folder, judge, on)
     pages.run_page(
         lambda: application(session),
         announcement="Judge page: {}  (Ctrl+C ends it; every answer is saved)",
-        folder=contest,
+        folder=folder,
         name=judge,
         people={judge: ""},
         host=host,

@@ -18,11 +18,20 @@ UNPUBLISHED_LIST = "unpublished"
 """The folder, beside contest.yaml, of the list that is not published; git ignores it."""
 
 
+def edition_of(folder: Path) -> Edition:
+    """The edition two folders above a contest."""
+    return Edition(folder / ".." / "..")
+
+
 class EligibilityImage(NamedTuple):
     """An image whose group is known."""
 
     path: Path
     group: str
+
+
+EligibilityList = Mapping[str, EligibilityImage]
+"""By SHA-256, sorted."""
 
 
 def clean_images(edition: Edition) -> list[tuple[Path, Entry]]:
@@ -31,8 +40,8 @@ def clean_images(edition: Edition) -> list[tuple[Path, Entry]]:
     return [(folder / entry.file, entry) for folder in folders for entry in read_entries(folder)]
 
 
-def eligibility_list(edition: Edition, groups: Groups) -> dict[str, EligibilityImage]:
-    """By SHA-256, the images of the edition's finished sets whose class is in one of the groups."""
+def eligibility_list(edition: Edition, groups: Groups) -> EligibilityList:
+    """The images of the edition's finished sets whose class is in one of the groups."""
     found: dict[str, EligibilityImage] = {}
     for path, entry in clean_images(edition):
         group = groups.group_of(entry.class_index)
@@ -47,8 +56,8 @@ def eligibility_list(edition: Edition, groups: Groups) -> dict[str, EligibilityI
     return dict(sorted(found.items()))
 
 
-def unpublished_list(folder: Path, groups: Groups) -> dict[str, EligibilityImage]:
-    """By SHA-256, the images of a list that is not published: a folder with one folder for each group, by its name.
+def unpublished_list(folder: Path, groups: Groups) -> EligibilityList:
+    """The images of a list that is not published: a folder with one folder for each group, by its name.
 
     Raises CleansetError for a group without an image, a link, and an image in both groups.
     """
@@ -64,7 +73,7 @@ def unpublished_list(folder: Path, groups: Groups) -> dict[str, EligibilityImage
     return dict(sorted(found.items()))
 
 
-def list_digest(images: Mapping[str, EligibilityImage]) -> str:
+def list_digest(images: EligibilityList) -> str:
     """The digest of a list in contest.yaml: of a line `<group> <SHA-256>` for each image, sorted."""
     return sha256("".join(sorted(f"{each.group} {digest}\n" for digest, each in images.items())).encode())
 
@@ -77,43 +86,32 @@ def clean_digest(edition: Edition) -> str:
 
 def check_published(edition: Edition, rules: ContestRules) -> None:
     """Raise CleansetError for other finished sets, or another eligibility list, than the first line of a log names."""
-    if rules.clean_set is not None:
-        _check_digest(edition, "clean set", rules.clean_set, clean_digest(edition))
-    if rules.published is not None:
-        _check_digest(edition, "list", rules.published, list_digest(eligibility_list(edition, rules.groups())))
+    if rules.clean_set is None or rules.published is None:
+        return
+    there = (clean_digest(edition), list_digest(eligibility_list(edition, rules.groups())))
+    for wanted, found in zip((rules.clean_set, rules.published), there, strict=True):
+        if wanted != found:
+            raise CleansetError(
+                f"{edition.folder / 'data' / 'export'}: a list with the digest {short(found)}; expected "
+                f"{short(wanted)}, as the contest's first line names: dvc checkout"
+            )
 
 
-def _check_digest(edition: Edition, what: str, wanted: str, found: str) -> None:
-    if wanted != found:
-        raise CleansetError(
-            f"{edition.folder / 'data' / 'export'}: a {what} with the digest {short(found)}; expected {short(wanted)}, "
-            "as the contest's first line names: dvc checkout"
-        )
-
-
-def checked_list(contest: Path, rules: ContestRules, unpublished: Path | None) -> dict[str, EligibilityImage]:
+def checked_list(contest: Path, rules: ContestRules, unpublished: Path | None) -> EligibilityList:
     """The unpublished list that contest.yaml names, in a folder or in `unpublished/` beside it; empty without one.
 
     Raises CleansetError for another list than the one that it names, and as `unpublished_list` does.
     """
-    folder = contest / UNPUBLISHED_LIST if unpublished is None else unpublished
+    folder = unpublished or contest / UNPUBLISHED_LIST
     if rules.unpublished is None and unpublished is None:
         return {}
     if not folder.is_dir():
-        raise CleansetError(
-            f"{folder}: no folder; expected the unpublished list that contest.yaml names: add it, or give its folder "
-            "with --unpublished"
-        )
+        raise CleansetError(f"{folder}: no folder; expected the unpublished list: add it, or name it by --unpublished")
     found = unpublished_list(folder, rules.groups())
-    if rules.unpublished is None:
-        raise CleansetError(
-            f"{folder}: an unpublished list, missing from contest.yaml; expected its line there before the contest "
-            "begins: cleanset contest check prints it"
-        )
     if list_digest(found) != rules.unpublished:
         raise CleansetError(
             f"{folder}: a list with the digest {list_digest(found)}; expected the one that contest.yaml names as "
-            f"unpublished, {rules.unpublished}: give that one"
+            f"unpublished, {rules.unpublished}: cleanset contest check prints its line before the contest begins"
         )
     return found
 

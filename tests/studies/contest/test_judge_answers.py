@@ -1,0 +1,117 @@
+"""What each judge is asked about, and the file of answers: saved only over what was read, as people write it."""
+
+import datetime
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cleanset.errors import CleansetError
+from cleanset.plumbing.file_locks import ChangedMeanwhileError
+from cleanset.studies.contest.entries import AnswerFile
+from cleanset.studies.contest.judge_page.drafts import JudgeDraft, as_yaml, read_answers, save_answer
+from cleanset.studies.contest.judges import Draw, control_count, drawn_controls, tasks_of_week
+from cleanset.studies.contest.judging import JudgeAnswer
+from tests.studies.contest.made import BIRD, FRIDAY, UNSURE, day, sha
+
+GROUPS = ("bicycle", "bird")
+
+
+def answer(content: dict[str, object] = BIRD) -> JudgeAnswer:
+    return JudgeAnswer.model_validate(content)
+
+
+@pytest.mark.parametrize(
+    ("images", "share", "expected"), [(9, 0.1, 1), (10, 0.1, 2), (18, 0.1, 2), (1, 0.5, 1), (5, 0.0, 0), (0, 0.1, 0)]
+)
+def test_how_many_controls(images: int, share: float, expected: int) -> None:
+    assert control_count(images, share) == expected
+
+
+def test_the_order_is_the_judges_own_and_always_the_same() -> None:
+    names = [sha(str(number)) for number in range(20)]
+    week = day(FRIDAY)
+    one, other = (tasks_of_week(week, names, judge, 5) for judge in ("a" * 8, "b" * 8))
+    assert one == tasks_of_week(week, names[::-1], "a" * 8, 5)
+    assert [each.sha256 for each in one] != [each.sha256 for each in other]
+    # an added image leaves the order of the others unchanged
+    more = tasks_of_week(week, [*names, sha("more")], "a" * 8, 5)
+    assert [each for each in more if each.sha256 != sha("more")] == one
+
+
+def test_a_control_is_asked_once() -> None:
+    """What comes later changes no draw."""
+    pool = frozenset(sha(str(number)) for number in range(5))
+    first = Draw(day(FRIDAY), pool, 2)
+    second = Draw(day(FRIDAY) + datetime.timedelta(7), pool | {sha("more")}, 4)
+    found = drawn_controls([first, second], "a" * 8, 0)
+    assert [len(each) for each in found.values()] == [2, 4]
+    assert len({each for drawn in found.values() for each in drawn}) == 6
+    assert drawn_controls([first], "a" * 8, 0)[day(FRIDAY)] == found[day(FRIDAY)]
+
+
+def test_what_is_written_is_read_again() -> None:
+    partly = {"contains": {"bicycle": "definitely_no", "bird": "rather_yes"}, "complete": False}
+    answers = {sha(str(number)): answer(each) for number, each in enumerate((BIRD, UNSURE, partly))}
+    read = AnswerFile.model_validate(yaml.safe_load(as_yaml("a" * 8, FRIDAY, answers))).answers
+    assert list(read.items()) == list(answers.items())
+
+
+def test_saving_only_over_what_was_read(tmp_path: Path) -> None:
+    one, other, image = answer(), answer(UNSURE), sha("image")
+    path = tmp_path / "answers" / ("a" * 8) / f"{FRIDAY}.yaml"
+    save_answer(path, image, one, None)
+    with pytest.raises(ChangedMeanwhileError, match="changed meanwhile"):
+        save_answer(path, image, other, None)
+    with pytest.raises(ChangedMeanwhileError):
+        save_answer(path, image, None, other)
+    assert read_answers(path) == {image: one}
+    save_answer(path, image, None, one)
+    assert not path.exists()
+    path.write_text("answers: [")
+    with pytest.raises(CleansetError, match=r"2026-11-06\.yaml"):
+        save_answer(path, image, one, None)
+    assert path.read_text() == "answers: ["
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_many_processes_save_at_once(tmp_path: Path) -> None:
+    program = (
+        "import sys, pathlib; from cleanset.studies.contest.judge_page.drafts import save_answer;"
+        " from tests.studies.contest.test_judge_answers import answer, sha\n"
+        "for number in range(10): save_answer(pathlib.Path(sys.argv[1]),"
+        " sha(sys.argv[2] + str(number)), answer(), None)"
+    )
+    path = tmp_path / "answers" / ("a" * 8) / f"{FRIDAY}.yaml"
+    running = [subprocess.Popen([sys.executable, "-c", program, str(path), name]) for name in "pqr"]
+    assert [each.wait() for each in running] == [0, 0, 0]
+    assert len(read_answers(path)) == 30
+
+
+def test_a_draft_asks_step_by_step() -> None:
+    draft = JudgeDraft(image=sha("image"))
+    steps = [draft.step(GROUPS)]
+    draft.contains += ["definitely_no", "rather_yes"]
+    steps.append(draft.step(GROUPS))
+    draft.corners += [(0, 0), (5, 0)]
+    with pytest.raises(ValueError, match="2 corners"):
+        draft.close_outline(9, 9)
+    draft.corners.append((10, 5))
+    with pytest.raises(ValueError, match="outside"):
+        draft.close_outline(9, 9)
+    draft.close_outline(10, 9)
+    steps.append(draft.step(GROUPS))
+    draft.statements += [True, False, True]
+    steps.append(draft.step(GROUPS))
+    assert steps == ["contains", "outline", "statement", "done"]
+    found = draft.answer(GROUPS)
+    statements = {"complete": True, "not_occluded": False, "real": True}
+    assert found == answer(
+        {"contains": {"bicycle": "definitely_no", "bird": "rather_yes"}, "outline": "0,0 5,0 10,5", **statements}
+    )
+    assert JudgeDraft.of(draft.image, found, GROUPS) == draft
+    assert sum(iter(draft.take_back, False)) == 9
+    assert draft == JudgeDraft(image=draft.image)
