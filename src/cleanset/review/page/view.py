@@ -294,7 +294,7 @@ def _templates() -> Environment:
     templates.globals["help_lines"] = help_lines
     templates.globals["help_sections"] = HELP_SECTIONS
     templates.globals |= {
-        "reasons": REASON_KEYS, "hints": HINT_KEYS, "filters": FILTERS, "by_keys": BY_KEYS,
+        "reasons": REASON_KEYS, "hint_keys": HINT_KEYS, "filters": FILTERS, "by_keys": BY_KEYS,
         "tiers": TIER_WORDS, "bases": BASIS_WORDS,
         "min_pixels": MIN_WIDTH * MIN_HEIGHT, "min_shown_seconds": MIN_SHOWN_SECONDS, "max_short": MAX_SHORT_NAMED,
     }  # fmt: skip
