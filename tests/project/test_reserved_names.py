@@ -17,8 +17,8 @@ from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.robustness.families import read_study_params
 
 RULES = {
-    "classes": {"bird": ["n01514668"], "bicycle": ["n02835271"]}, "teams": {"red": None, "blue": None},
-    "board": {"ada": {}},
+    "classes": {"bird": ["n01514668"], "bicycle": ["n02835271"]}, "teams": ["red", "blue"],
+    "board": {"ada": []},
 }  # fmt: skip
 
 
@@ -44,10 +44,6 @@ def role(name: str, _: Path) -> None:
 
 def group(name: str, _: Path) -> None:
     validate(ContestRules, RULES | {"classes": {"bird": ["n01514668"], name: ["n02835271"]}}, "rules.yaml")
-
-
-def team(name: str, _: Path) -> None:
-    validate(ContestRules, RULES | {"teams": ["red", name]}, "rules.yaml")
 
 
 def further_model(name: str, folder: Path) -> None:
@@ -89,9 +85,8 @@ REFUSED = [
     (role, "a" * 65, "expected at most 64 characters"),
     *(
         (group, name, f"rules.yaml: classes: {name} cannot name a group; expected a name other than abstain, inva")
-        for name in ("abstain", "invalid", "board")
+        for name in ("abstain", "invalid")
     ),
-    (team, "board", "rules.yaml: teams: one is named board"),
     (further_model, "alexnet", "params.yaml: further_models: alexnet names the published table; choose another role"),
     (further_model, "standard", "params.yaml: further_models.standard: the edition has this role; choose another one"),
     (wrapped_model, "standard", "wrapped.standard: a model has this name; expected another than standard, more"),
@@ -113,6 +108,6 @@ def test_a_reserved_name_is_refused(
     assert str(error.value).isprintable()
 
 
-@pytest.mark.parametrize("choose", [reviewer, class_key, role, group, team, further_model, wrapped_model, scenario])
+@pytest.mark.parametrize("choose", [reviewer, class_key, role, group, further_model, wrapped_model, scenario])
 def test_another_name_is_taken(choose: Callable[[str, Path], None], tmp_path: Path) -> None:
     choose("fog_a", tmp_path)
