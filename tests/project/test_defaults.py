@@ -39,7 +39,7 @@ def defaults_in(source: Path) -> dict[str, dict[str, object]]:
     modules = [
         ".".join(path.relative_to(source).with_suffix("").parts)
         for path in source.rglob("*.py")
-        if re.search(r"\bSection\b|\bBaseModel\b", path.read_text())
+        if re.search(r"\bSection\b|\bBaseModel\b|\(Model\):", path.read_text())
     ]
     for module in modules:
         importlib.import_module(module)
