@@ -130,6 +130,8 @@ class AttackRequest:
         for spec in specs:
             check_attacks(spec, params)
         kinds = {attack.kind for attack in params.attacks.values()}
+        if GUESS in kinds:
+            raise CleansetError(f"{GUESS}: reads the stored predictions of a study; expected another attack")
         if "transfer" in kinds:
             _check_sources(specs, others)
         images = open_images(str(wanted.name), edition, roles)
