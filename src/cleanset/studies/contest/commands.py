@@ -1,7 +1,6 @@
 """The commands `cleanset contest …`. Each imports its code when it runs."""
 
 import datetime
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -24,31 +23,19 @@ ContestFolder = Annotated[
 ]
 
 
-def _parser(option: str, expected: str) -> Callable[[str], datetime.date]:
-    """What reads the text of an option: --on, a day, or --at, an instant."""
-
-    def parse(text: str) -> datetime.date:
-        from cleanset.errors import CleansetError
-        from cleanset.plumbing.validation import shown
-        from cleanset.studies.contest.rules import parse_day, parse_instant
-
-        try:
-            return parse_day(text) if option == "--on" else parse_instant(text)
-        except ValueError:
-            raise CleansetError(f"{option} {shown(text)}; expected {expected}") from None
-
-    return parse
+def _in_utc(at: datetime.datetime | None) -> datetime.datetime | None:
+    return None if at is None else at.replace(tzinfo=datetime.UTC)
 
 
-_DAY = _parser("--on", "a day such as 2026-11-27")
-_INSTANT = _parser("--at", "an instant such as 2026-11-27T12:00:00Z")
-On = Annotated[
-    datetime.date, typer.Option("--on", help="A day such as 2026-11-27, in UTC.", parser=_DAY, metavar="<str>")
-]
+On = Annotated[datetime.datetime, typer.Option("--on", help="A day such as 2026-11-27, in UTC.", formats=["%Y-%m-%d"])]
 At = Annotated[
     datetime.datetime | None,
     typer.Option(
-        "--at", help="The instant, for a contest that is made up.", parser=_INSTANT, metavar="<str>", show_default="now"
+        "--at",
+        help="The instant, for a contest that is made up.",
+        formats=["%Y-%m-%dT%H:%M:%SZ"],
+        callback=_in_utc,
+        show_default="now",
     ),
 ]
 
@@ -139,8 +126,7 @@ def threshold(
 ) -> None:
     """Find the threshold below which a model of the edition has to abstain.
 
-    Prints the threshold, the accuracy at that coverage and at full coverage,
-    and the images that the model misclassifies above it.
+    Prints the threshold, and the accuracy on the images that are answered.
     """
     from cleanset.studies.contest.models import find_threshold
 
@@ -159,7 +145,7 @@ def standing(
     from cleanset.studies.contest.log import read
     from cleanset.studies.contest.standing import standing as standing_on
 
-    found = standing_on(read(contest), on)
+    found = standing_on(read(contest), on.date())
     if write:
         report.write_standing(contest, found)
     if as_json:
@@ -178,15 +164,15 @@ def page(on: On, contest: ContestFolder = HERE) -> None:
     from cleanset.studies.contest.log import read
     from cleanset.studies.contest.page import write_page
 
-    typer.echo(str(write_page(contest, read(contest), on)))
+    typer.echo(str(write_page(contest, read(contest), on.date())))
 
 
 @app.command()
 def judge(
     judge: Annotated[str, typer.Option("--judge", help="Your id in the roster.")],
     on: Annotated[
-        datetime.date | None,
-        typer.Option("--on", help="Images published by then.", parser=_DAY, metavar="<str>", show_default="today"),
+        datetime.datetime | None,
+        typer.Option("--on", help="Images published by then.", formats=["%Y-%m-%d"], show_default="today"),
     ] = None,
     host: Host = LOOPBACK,
     port: Port = None,
@@ -201,8 +187,8 @@ def judge(
     """
     from cleanset.studies.contest.judge_page import server
 
-    day = on or datetime.datetime.now(datetime.UTC).date()
-    server.run(contest, judge, day, host=host, port=port, browser=browser, public_url=public_url)
+    day = on or datetime.datetime.now(datetime.UTC)
+    server.run(contest, judge, day.date(), host=host, port=port, browser=browser, public_url=public_url)
 
 
 @app.command()

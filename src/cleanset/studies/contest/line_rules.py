@@ -12,7 +12,7 @@ from cleanset.studies.contest.defence_course import DefenceCourse, PastRun, Stak
 from cleanset.studies.contest.entries import AnswerFile, SubmittedImage, short, team_of
 from cleanset.studies.contest.image_course import GivenAnswer, ImageCourse, Submission
 from cleanset.studies.contest.judges import Draw, JudgeRecord, control_count
-from cleanset.studies.contest.judging import JudgeAnswer
+from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
 from cleanset.studies.contest.log import Line
 from cleanset.studies.contest.rules import ABSTAIN, INVALID, after, week_of_day
 from cleanset.studies.contest.state import Contest
@@ -48,17 +48,18 @@ def _roster(contest: Contest, line: Line) -> None:
 
 def _judges_images(contest: Contest, line: Line) -> None:
     """Controls or examples."""
-    groups = contest.rules.classes.keys()
     for sha256, one in getattr(line.entry, line.kind).items():
         if sha256 in contest.controls or sha256 in contest.examples or sha256 in contest.images:
             raise CleansetError(f"{short(sha256)}: entered before; expected each image once: void the first one")
-        if one.contains.keys() != groups:
-            given = ", ".join(map(shown, sorted(one.contains))) or "nothing"
-            raise CleansetError(f"{short(sha256)}: contains {given}; expected {', '.join(sorted(groups))}")
-        if line.kind == "examples":
-            contest.examples[sha256] = one
-        else:
-            contest.controls[sha256] = one
+        _check_groups(contest, sha256, one)
+        (contest.examples if line.kind == "examples" else contest.controls)[sha256] = one
+
+
+def _check_groups(contest: Contest, sha256: str, one: ControlImage | JudgeAnswer) -> None:
+    groups = contest.rules.classes
+    if one.contains.keys() != groups.keys():
+        given = ", ".join(map(shown, one.contains)) or "nothing"
+        raise CleansetError(f"{short(sha256)}: contains {given}; expected {', '.join(groups)}")
 
 
 def _defence(contest: Contest, line: Line) -> None:
@@ -159,7 +160,6 @@ def _answers(contest: Contest, line: Line) -> None:
 
 def _new_answers(contest: Contest, file: AnswerFile, record: JudgeRecord) -> dict[str, JudgeAnswer]:
     """The answers in a file that were not entered before, each checked and added to the judge's."""
-    groups = contest.rules.classes.keys()
     record.controls.setdefault(file.week, set())
     new = {}
     for sha256, answer in file.answers.items():
@@ -171,9 +171,7 @@ def _new_answers(contest: Contest, file: AnswerFile, record: JudgeRecord) -> dic
         course = contest.images.get(sha256)
         if sha256 not in contest.controls and (course is None or course.week != file.week):
             raise CleansetError(f"{short(sha256)} was not published on {file.week}; expected an image of that week")
-        if answer.contains.keys() != groups:
-            given = ", ".join(map(shown, answer.contains))
-            raise CleansetError(f"{short(sha256)}: contains {given}; expected {', '.join(groups)}")
+        _check_groups(contest, sha256, answer)
         new[sha256] = answer
     if not new:
         raise CleansetError("no answer that was not entered before; expected new ones")

@@ -22,15 +22,7 @@ from cleanset.plumbing.files import sha256
 from cleanset.plumbing.validation import check_known
 from cleanset.scoring.logits import Groups, ScoreColumns, predicted_groups, stored_columns
 from cleanset.statistics.basics import Flags, Floats
-from cleanset.statistics.coverage import (
-    CONFIDENCES,
-    Confidence,
-    at_coverage,
-    check_coverage,
-    confidences,
-    confident_mistakes,
-    threshold,
-)
+from cleanset.statistics.coverage import CONFIDENCES, Confidence, check_coverage, confidences, threshold
 from cleanset.studies.contest.entries import ModelOfEdition
 from cleanset.studies.contest.lists import edition_of, eligibility_list
 from cleanset.studies.contest.log import read
@@ -122,7 +114,7 @@ def pixels_seen(preprocessing: object) -> tuple[int, float]:
 
 
 def find_threshold(folder: Path, role: str, *, kind: Confidence, coverage: float) -> str:
-    """The threshold at which a model answers a share of the eligibility list, the accuracy there, and its mistakes."""
+    """The threshold at which a model answers a share of the eligibility list, and the accuracy there."""
     check_known("confidence", kind, CONFIDENCES)
     check_coverage(coverage)
     edition = edition_of(folder)
@@ -131,22 +123,17 @@ def find_threshold(folder: Path, role: str, *, kind: Confidence, coverage: float
     # any threshold will do: predictions() does not abstain
     model = ModelDefence(edition, ModelOfEdition(role=role, confidence=kind, threshold=0.0), groups)
     found = model.predictions({sha: each.path for sha, each in known.items()})
-    images = [known[sha] for sha in found["image_id"]]
-    correct = found["group"].map(lambda group: groups.names[group]).to_numpy() == [each.group for each in images]
-    names = [f"{each.path.parent.name}/{each.path.name}" for each in images]
-    return threshold_text(f"{role}: {kind}", found["confidence"].to_numpy(), correct, names, coverage)
-
-
-def threshold_text(model: str, confidence: Floats, correct: Flags, names: Sequence[str], coverage: float) -> str:
-    """The threshold for a coverage of 0 to 1, the accuracy there, and confident mistakes.
-
-    Raises CleansetError as `coverage.threshold` does.
-    """
-    least = threshold(confidence, coverage, "plain")
-    at = at_coverage(confidence, correct, names, coverage, "plain")
-    lines = [
-        f"{model} of at least {least!r} answers {(confidence >= least).sum()} of {len(names)} images of the "
-        f"eligibility list: accuracy {at.accuracy:.4f}, {at.mistakes} mistakes among the {at.covered} most confident"
+    correct = [
+        groups.names[group] == known[sha].group for sha, group in zip(found["image_id"], found["group"], strict=True)
     ]
-    mistakes = confident_mistakes(confidence, correct, names, coverage, "plain")
-    return "\n".join([*lines, *(f"confident mistake: {name}" for name in mistakes)])
+    return threshold_text(f"{role}: {kind}", found["confidence"].to_numpy(), np.array(correct), coverage)
+
+
+def threshold_text(model: str, confidence: Floats, correct: Flags, coverage: float) -> str:
+    """The threshold for a coverage of 0 to 1, and the accuracy there. Raises CleansetError as `threshold` does."""
+    least = threshold(confidence, coverage, "plain")
+    answers = confidence >= least
+    return (
+        f"{model} of at least {least!r} answers {answers.sum()} of {len(answers)} images of the eligibility list: "
+        f"accuracy {correct[answers].mean():.4f}"
+    )

@@ -7,10 +7,8 @@ from typing import Literal, Self
 from pydantic import ConfigDict, Field
 
 from cleanset.images.outlines import Outline, Point, as_text, check_outline
-from cleanset.plumbing.file_locks import ChangedMeanwhileError, locked
-from cleanset.plumbing.files import replace_file
 from cleanset.plumbing.validation import Section, Sha256, validate
-from cleanset.studies.contest.entries import AnswerFile, short
+from cleanset.studies.contest.entries import AnswerFile
 from cleanset.studies.contest.judging import STATEMENTS, Contains, JudgeAnswer
 from cleanset.studies.contest.objects import read_content
 
@@ -18,10 +16,7 @@ JudgeStep = Literal["contains", "outline", "statement", "done"]
 
 
 class JudgeDraft(Section):
-    """The answers to an image, in the order of the questions; `closed`: the outline is finished.
-
-    `left`: the image was left for later, after the others.
-    """
+    """The answers to an image, in the order of the questions; `closed`: the outline is finished."""
 
     # JSON has lists, no tuples
     model_config = ConfigDict(frozen=False, strict=False)
@@ -31,7 +26,6 @@ class JudgeDraft(Section):
     corners: list[Point] = Field(default_factory=list)
     closed: bool = False
     statements: list[bool] = Field(default_factory=list)
-    left: bool = False
 
     @classmethod
     def of(cls, image: str, answer: JudgeAnswer, groups: tuple[str, ...]) -> Self:
@@ -96,37 +90,10 @@ def read_answers(path: Path) -> dict[str, JudgeAnswer]:
     return dict(validate(AnswerFile, read_content(path), path).answers) if path.exists() else {}
 
 
-def save_answer(path: Path, sha256: str, answer: JudgeAnswer | None, expected: JudgeAnswer | None) -> None:
-    """Make `answer` a judge's answers to an image in a file; None takes them away, and the file with its last entry.
-
-    `expected`: the answers that the caller last read (None: no answer). Entries keep their order.
-    Processes may save at once; after a kill the file is the old or the new one.
-
-    Raises ChangedMeanwhileError if the file has other answers than `expected` (unless they are the new ones),
-    CleansetError for an invalid file, and OSError if the disk fails; the file is then unchanged.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with locked(path.parent):
-        answers = read_answers(path)
-        current = answers.get(sha256)
-        # before `expected` is compared: the same answers twice are no conflict
-        if current == answer:
-            return
-        if current != expected:
-            raise ChangedMeanwhileError(
-                f"{path}: {short(sha256)}: changed meanwhile; expected the version read before: look and answer again"
-            )
-        answers.pop(sha256, None)
-        if answer is not None:
-            answers[sha256] = answer
-        if answers:
-            replace_file(path, as_yaml(path.parent.name, path.stem, answers).encode())
-        else:
-            path.unlink()
-
-
 def as_yaml(judge: str, week: str, answers: Mapping[str, JudgeAnswer]) -> str:
-    """The content of a file of answers."""
+    """The content of a file of answers; empty without any."""
+    if not answers:
+        return ""
     lines = [f'judge: "{judge}"\nweek: "{week}"\nanswers:\n']
     for sha256, answer in answers.items():
         contains = ", ".join(f"{name}: {each}" for name, each in answer.contains.items())

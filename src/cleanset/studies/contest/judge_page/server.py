@@ -16,8 +16,10 @@ from starlette.responses import PlainTextResponse, Response
 
 from cleanset.errors import CleansetError
 from cleanset.images.outlines import MAX_COORDINATE, Point
+from cleanset.plumbing.file_locks import only_run
 from cleanset.studies.contest.judge_page.session import JudgeSession
 from cleanset.studies.contest.judge_page.tab import JudgeTab
+from cleanset.studies.contest.judges import JudgeTask
 from cleanset.studies.contest.judging import CONTAINS
 from cleanset.web import MIN_SHOWN_SECONDS, pages
 from cleanset.web.keys import SentKey
@@ -41,45 +43,35 @@ def url_of(session: JudgeSession, sha256: str) -> str:
 def render(tab: JudgeTab) -> str:
     """The HTML of the page, which the tab shows from then on."""
     tab.note_shown()
+    session = tab.session
     content: dict[str, object] = {
         "tab": tab,
-        "session": tab.session,
-        "groups": tab.session.groups,
+        "session": session,
+        "groups": session.groups,
         "words": ANSWER_WORDS,
         "answers": [(str(number), *ANSWER_WORDS[name]) for number, name in enumerate(CONTAINS, start=1)],
-        "url_of": lambda sha256: url_of(tab.session, sha256),
+        "url_of": lambda sha256: url_of(session, sha256),
         "path": _path,
-        "done": sum(task.sha256 in tab.session.answers for task in tab.session.tasks),
-        "all": len(tab.session.tasks),
+        "done": sum(task.sha256 in session.answers for task in session.tasks),
+        "all": len(session.tasks),
         # the next images, for the browser to load in advance
-        "ahead": " ".join(url_of(tab.session, task.sha256) for task in tab.session.waiting()[1 : 1 + AHEAD]),
+        "ahead": " ".join(url_of(session, task.sha256) for task in session.waiting()[1 : 1 + AHEAD]),
+        "min_shown_seconds": MIN_SHOWN_SECONDS,
     }
-    content["token"] = tab.session.tokens[tab.task.sha256] if tab.mode == "image" and tab.task else ""
-    content["min_shown_seconds"] = MIN_SHOWN_SECONDS
-    if tab.mode == "instructions":
-        content["sizes"] = {each: tab.session.size(each) for each in tab.session.examples}
-    if tab.mode == "image":
-        content |= _of_image(tab)
+    if tab.mode == "image" and tab.task is not None:
+        content |= _of_image(session, tab.task)
     return _templates().get_template(f"{tab.mode}.html").render(content)
 
 
-def _of_image(tab: JudgeTab) -> dict[str, object]:
-    task = tab.task
-    session = tab.session
-    assert task is not None
+def _of_image(session: JudgeSession, task: JudgeTask) -> dict[str, object]:
+    """What the page shows of an image; `size` None: it cannot be shown."""
     draft = session.draft_of(task)
     try:
-        width, height = session.size(task.sha256)
-        fault = False
-    except (CleansetError, OSError):
-        width = 1
-        height = 1
-        fault = True
+        size = session.size(task.sha256)
+    except CleansetError:
+        size = None
     step = draft.step(session.groups)
-    return {
-        "draft": draft, "step": step, "width": width, "height": height, "fault": fault, "side": task.side,
-        "object": draft.object_of(session.groups),
-    }  # fmt: skip
+    return {"task": task, "draft": draft, "step": step, "size": size, "object": draft.object_of(session.groups)}
 
 
 def _path(corners: Sequence[Point], *, closed: bool) -> str:
@@ -173,18 +165,21 @@ def run(
 ) -> None:
     """Serve the judge page of a contest to one judge; `port` None is the usual one, 0 any free one."""
     session = JudgeSession(folder, judge, on)
-    pages.run_page(
-        lambda: application(session),
-        announcement="Judge page: {}  (Ctrl+C ends it; every answer is saved)",
-        folder=folder,
-        name=judge,
-        people={judge: ""},
-        host=host,
-        port=port,
-        browser=browser,
-        command="cleanset contest judge",
-        public_url=public_url,
-    )
+    # the server has the answers in memory: a second one would write over them
+    with only_run(folder / "answers" / judge):
+        session.read_saved()
+        pages.run_page(
+            lambda: application(session),
+            announcement="Judge page: {}  (Ctrl+C ends it; every answer is saved)",
+            folder=folder,
+            name=judge,
+            people={judge: ""},
+            host=host,
+            port=port,
+            browser=browser,
+            command="cleanset contest judge",
+            public_url=public_url,
+        )
 
 
 def application(session: JudgeSession) -> FastAPI:

@@ -2,6 +2,7 @@
 
 import datetime
 import secrets
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -10,10 +11,10 @@ from pydantic import TypeAdapter
 
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode
-from cleanset.plumbing.files import read_bytes, write_bytes
+from cleanset.plumbing.files import read_bytes, replace_file
 from cleanset.plumbing.validation import shown
 from cleanset.studies.contest.entries import short
-from cleanset.studies.contest.judge_page.drafts import JudgeDraft, read_answers, save_answer
+from cleanset.studies.contest.judge_page.drafts import JudgeDraft, as_yaml, read_answers
 from cleanset.studies.contest.judges import JudgeRecord, JudgeTask, tasks_of_week
 from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.log import read
@@ -23,7 +24,7 @@ from cleanset.studies.contest.state import Contest
 from cleanset.web.images import Photos
 
 DRAFTS = ".drafts.json"
-"""Name of the drafts in answers/<id>/; a hidden file, which readers of answers skip."""
+"""Name of the drafts in answers/<id>/, in the order of the images; a hidden file, which readers of answers skip."""
 _DRAFTS = TypeAdapter(list[JudgeDraft])
 
 
@@ -42,7 +43,7 @@ def tasks_of(contest: Contest, judge: str) -> list[JudgeTask]:
 
 
 class JudgeSession:
-    """One judge's work on one contest. Not safe in threads: callers hold a lock.
+    """One judge's work on one contest, of which one server has the files. Not safe in threads: callers hold a lock.
 
     `on`: the day; images that are published by then are asked about. Raises CleansetError for a judge who is not in the
     roster, and for files that are not valid.
@@ -58,6 +59,7 @@ class JudgeSession:
         self.seen = contest.rules.limits.seen_share
         self.examples = contest.examples
         self.tasks = tasks_of(contest, judge)
+        """In the order in which they are asked, but for those left for later, which go to the end."""
         objects = Objects(folder)
         digests = list(dict.fromkeys([*self.examples, *(task.sha256 for task in self.tasks)]))
         for digest in digests:
@@ -67,96 +69,102 @@ class JudgeSession:
         self.tokens = {digest: secrets.token_urlsafe(12) for digest in digests}
         """By SHA-256, the name of an image in the browser, drawn anew for each server."""
         self.size = cache(self._size)
-        self.answers: dict[str, JudgeAnswer] = {}
-        """In the order in which they were given."""
-        self.drafts: dict[str, JudgeDraft] = {}
-        """The unfinished answers by image; those left for later in the order in which they come."""
-        self.left_last: str | None = None
+        self.left_last: JudgeTask | None = None
         """The image that was left for later by the last key; None after another answer."""
-        self._first: str | None = None
-        self._entered = dict(contest.judges.get(judge, JudgeRecord()).answers)
         self._folder = folder / "answers" / judge
-        self.refresh()
-        # drafts were left by a server that was killed: the judge goes on where it ended, unless they are damaged
+        self._entered = contest.judges.get(judge, JudgeRecord()).answers
+        self.read_saved()
+
+    def read_saved(self) -> None:
+        """Read the files, also those of a killed server. Raises CleansetError for answers that are not valid."""
+        paths = sorted({self._answer_file(task) for task in self.tasks})
+        # the file that was saved last has the last answer
+        paths.sort(key=lambda path: path.stat().st_mtime_ns if path.exists() else 0)
+        self._saved = {path: read_answers(path) for path in paths}
+        self.answers = dict(self._entered)
+        """In the order in which they were given; those that were entered stay without their file, too."""
+        for answers in self._saved.values():
+            self.answers |= answers
+        self.drafts: dict[str, JudgeDraft] = {}
+        """The unfinished answers by image."""
+        # without those that are damaged
         with suppress(FileNotFoundError, ValueError, CleansetError):
             for draft in _DRAFTS.validate_json(read_bytes(self._folder / DRAFTS)):
                 # nothing is saved without a key: the last question is asked again
                 if draft.step(self.groups) == "done":
                     draft.take_back()
                 self.drafts[draft.image] = draft
-            self._first = next((image for image, draft in self.drafts.items() if not draft.left), None)
+        places = {image: place for place, image in enumerate(self.drafts)}
+        self.tasks.sort(key=lambda task: places.get(task.sha256, len(places)))
 
-    def refresh(self) -> None:
-        """Read the judge's answers again. Raises CleansetError for a file that is not valid."""
-        paths = [self._answer_file(week) for week in sorted({task.week for task in self.tasks})]
-        # after a restart the file that was saved last has the last answer
-        saved = sorted(paths, key=lambda path: path.stat().st_mtime_ns if path.exists() else 0)
-        # answers that were entered stay, also where the judge has the file no longer
-        answers = self._entered | {key: one for path in saved for key, one in read_answers(path).items()}
-        # those of this server keep the order in which they were given
-        known = [key for key in self.answers if key in answers]
-        self.answers = {key: answers[key] for key in dict.fromkeys([*known, *answers])}
-
-    def _answer_file(self, week: datetime.date) -> Path:
-        return self._folder / f"{week}.yaml"
+    def _answer_file(self, task: JudgeTask) -> Path:
+        return self._folder / f"{task.week}.yaml"
 
     def waiting(self) -> list[JudgeTask]:
         """The images without an answer, the current one first, those left for later last."""
-        left = [image for image, draft in self.drafts.items() if draft.left]
-        places = {image: place for place, image in enumerate(left, start=1)}
-        found = [task for task in self.tasks if task.sha256 not in self.answers]
-        return sorted(found, key=lambda task: (task.sha256 != self._first, places.get(task.sha256, 0)))
+        return [task for task in self.tasks if task.sha256 not in self.answers]
 
     def current(self) -> JudgeTask | None:
         """The image that is asked about; None once all are answered."""
         return next(iter(self.waiting()), None)
 
     def draft_of(self, task: JudgeTask) -> JudgeDraft:
-        """The answers to an image so far."""
-        return self.drafts.setdefault(task.sha256, JudgeDraft(image=task.sha256))
+        """The answers to an image so far, to be changed and kept."""
+        found = self.drafts.get(task.sha256)
+        return found.model_copy(deep=True) if found else JudgeDraft(image=task.sha256)
 
-    def keep_drafts(self) -> None:
-        """Save the unfinished answers, so that they survive a killed server."""
-        kept = [draft for draft in self.drafts.values() if not draft.is_empty]
-        path = self._folder / DRAFTS
-        if kept:
-            write_bytes(path, _DRAFTS.dump_json(kept))
-        else:
-            path.unlink(missing_ok=True)
+    def keep(self, task: JudgeTask, draft: JudgeDraft) -> None:
+        """Keep a draft, as the answers to its image once no question is left, so that it survives a killed server."""
+        drafts = {**self.drafts, task.sha256: draft}
+        if draft.step(self.groups) == "done":
+            self._save(task, draft.answer(self.groups))
+            del drafts[task.sha256]
+        self._keep(drafts)
+        self.left_last = None
+
+    def _keep(self, drafts: Mapping[str, JudgeDraft]) -> None:
+        waiting = [task.sha256 for task in self.tasks if task.sha256 in drafts or task.sha256 not in self.answers]
+        kept = [drafts.get(image) or JudgeDraft(image=image) for image in waiting]
+        content = b"" if all(draft.is_empty for draft in kept) else _DRAFTS.dump_json(kept)
+        self._write(self._folder / DRAFTS, content)
+        self.drafts = dict(drafts)
+
+    def _write(self, path: Path, content: bytes) -> None:
+        if content or path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, content)
+
+    def _save(self, task: JudgeTask, answer: JudgeAnswer | None) -> None:
+        """Save the answers to an image; None takes them back."""
+        path = self._answer_file(task)
+        changed = {key: one for key, one in self._saved[path].items() if key != task.sha256}
+        if answer is not None:
+            changed[task.sha256] = answer
+        self._write(path, as_yaml(self.judge, path.stem, changed).encode())
+        self._saved[path] = changed
+        self.answers.pop(task.sha256, None)
+        if answer is not None:
+            self.answers[task.sha256] = answer
+
+    def _ask(self, task: JudgeTask, place: int) -> None:
+        self.tasks.remove(task)
+        self.tasks.insert(place, task)
 
     def leave(self, task: JudgeTask) -> None:
         """Leave the current image for later, with its answers so far."""
-        draft = self.drafts.pop(task.sha256, None) or JudgeDraft(image=task.sha256)
-        draft.left = True
-        self.drafts[task.sha256] = draft
-        self._first = None
-        self.left_last = task.sha256
-        self.keep_drafts()
+        self._ask(task, len(self.tasks))
+        self._keep({**self.drafts, task.sha256: self.draft_of(task)})
+        self.left_last = task
 
     def return_to_left(self) -> bool:
         """Go back to the image that was left by the last key; False if it was another one."""
         last = self.left_last
         self.left_last = None
-        if last is None or last in self.answers:
+        if last is None:
             return False
-        self.drafts[last].left = False
-        self._first = last
-        self.keep_drafts()
+        self._ask(last, 0)
+        self._keep(self.drafts)
         return True
-
-    def save(self, task: JudgeTask) -> None:
-        """Save the draft as the first answers to its image."""
-        answer = self.draft_of(task).answer(self.groups)
-        try:
-            save_answer(self._answer_file(task.week), task.sha256, answer, None)
-        except (CleansetError, OSError):
-            self.refresh()
-            raise
-        # spares reading the file again
-        self.answers[task.sha256] = answer
-        del self.drafts[task.sha256]
-        self._first = None
-        self.keep_drafts()
 
     def reopen_last(self) -> bool:
         """Take back the last answer that is not entered, as a draft without its last step; False without one."""
@@ -164,21 +172,13 @@ class JudgeSession:
         mine = [each for each in self.answers if each in by_name and each not in self._entered]
         if not mine:
             return False
-        last = by_name[mine[-1]]
-        answer = self.answers.pop(last.sha256)
-        draft = self.drafts[last.sha256] = JudgeDraft.of(last.sha256, answer, self.groups)
+        task = by_name[mine[-1]]
+        draft = JudgeDraft.of(task.sha256, self.answers[task.sha256], self.groups)
         draft.take_back()
-        self._first = last.sha256
-        try:
-            # the draft first: a kill in between leaves the answers in two places, not in none
-            self.keep_drafts()
-            save_answer(self._answer_file(last.week), last.sha256, None, answer)
-        except (CleansetError, OSError):
-            del self.drafts[last.sha256]
-            self.answers[last.sha256] = answer
-            raise
-        finally:
-            self.refresh()
+        self._ask(task, 0)
+        # the draft first: a kill in between leaves the answers in two places, not in none
+        self._keep({**self.drafts, task.sha256: draft})
+        self._save(task, None)
         return True
 
     def _size(self, sha256: str) -> tuple[int, int]:

@@ -6,7 +6,6 @@ from typing import Literal
 
 from cleanset.errors import CleansetError, cut
 from cleanset.images.outlines import MAX_CORNERS, Point
-from cleanset.plumbing.file_locks import ChangedMeanwhileError
 from cleanset.studies.contest.judge_page.drafts import JudgeDraft, JudgeStep
 from cleanset.studies.contest.judge_page.session import JudgeSession
 from cleanset.studies.contest.judges import JudgeTask
@@ -90,18 +89,13 @@ class JudgeTab:
         else:
             try:
                 self._press_at_image(key, seen, point, corner)
-            except ChangedMeanwhileError as error:
-                self._fail("Not saved: this image was answered elsewhere in the meantime.", error)
             except (CleansetError, OSError) as error:
-                self._fail("Not saved: a file cannot be read or written. See the server's terminal.", error)
+                self._tell("Not saved: a file cannot be read or written. See the server's terminal.", is_error=True)
+                print(f"error: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
 
     def _tell(self, notice: str, *, is_error: bool = False) -> None:
         self.notice = notice
         self.is_error = is_error
-
-    def _fail(self, text: str, error: Exception) -> None:
-        self._tell(text, is_error=True)
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
 
     def _tell_nothing(self, key: str, instead: str) -> None:
         self._tell(f"{cut(key, MAX_KEY)} does nothing here; {instead}.")
@@ -110,48 +104,42 @@ class JudgeTab:
         task = self.task
         if key in UNDO:
             self._undo(task)
-        elif task is None:
+            return
+        if task is None:
             self._tell_nothing(key, "z takes the last answer back")
-        elif key == "s":
-            kept = "" if self.session.draft_of(task).is_empty else ", with the answers so far"
+            return
+        draft = self.session.draft_of(task)
+        if key == "s":
+            kept = "" if draft.is_empty else ", with the answers so far"
             self.session.leave(task)
             self._tell(f"Left for later{kept}: the image comes again after the others; z goes back to it.")
-        elif key not in KEYS_OF_STEP[self.session.draft_of(task).step(self.session.groups)]:
+        elif key not in KEYS_OF_STEP[draft.step(self.session.groups)]:
             self._tell_nothing(key, "? shows the instructions")
         elif seen != self.question:
             # it was pressed for the question before, or before anybody can have seen this image
             text = "This question was not shown for half a second yet: look at the image, and answer again."
             self._tell(text, is_error=True)
         else:
-            self._answer(task, self.session.draft_of(task), key, point, corner)
+            self._answer(task, draft, key, point, corner)
 
     def _undo(self, task: JudgeTask | None) -> None:
+        draft = None if task is None else self.session.draft_of(task)
         if self.session.return_to_left():
             self._tell("Back to the image that was left for later.")
-        elif task is not None and self.session.draft_of(task).take_back():
-            self.session.keep_drafts()
+        elif task is not None and draft is not None and draft.take_back():
+            self.session.keep(task, draft)
         elif not self.session.reopen_last():
             self._tell("Nothing to take back: no answer that is not entered yet.")
 
     def _answer(self, task: JudgeTask, draft: JudgeDraft, key: str, point: Point | None, corner: int | None) -> None:
-        groups = self.session.groups
-        step = draft.step(groups)
-        before = draft.model_copy(deep=True)
+        step = draft.step(self.session.groups)
         if step == "contains":
             draft.contains.append(ANSWER_OF_KEY[key])
         elif step == "statement":
             draft.statements.append(STATED[key])
         else:
             self._outline(draft, key, self.session.size(task.sha256), point, corner)
-        self.session.left_last = None
-        try:
-            if draft.step(groups) == "done":
-                self.session.save(task)
-            else:
-                self.session.keep_drafts()
-        except (CleansetError, OSError):
-            self.session.drafts[before.image] = before
-            raise
+        self.session.keep(task, draft)
 
     def _outline(
         self, draft: JudgeDraft, key: str, size: tuple[int, int], point: Point | None, corner: int | None
