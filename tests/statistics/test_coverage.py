@@ -17,7 +17,6 @@ from cleanset.statistics.coverage import (
     Ranking,
     at_coverage,
     confidences,
-    confident_mistakes,
     covered,
     eligibility,
     images_of,
@@ -60,8 +59,6 @@ def test_the_golden_case(kind: Confidence, ranking: Ranking) -> None:
     found = confidences(stored(LOGITS), kind)
     assert at_coverage(found, CORRECT, NAMES, 0.8, ranking) == (0.8, 8, 2, 0.75)
     assert at_coverage(found, CORRECT, NAMES, 1, ranking) == (1, 10, 4, 0.6)
-    assert sorted(confident_mistakes(found, CORRECT, NAMES, 0.8, ranking)) == ["image 2", "image 5"]
-    assert sorted(confident_mistakes(found, CORRECT, NAMES, 1, ranking)) == [f"image {each}" for each in (2, 3, 5, 9)]
 
 
 def test_the_four_confidences() -> None:
@@ -137,11 +134,6 @@ def test_a_threshold_covers_what_was_wished() -> None:
 def test_refused(confidence: list[float], coverage: float, ranking: Ranking, message: str) -> None:
     with pytest.raises(CleansetError, match=message):
         covered(np.array(confidence), ["a"] * len(confidence), coverage, ranking)
-
-
-def test_mistakes_are_listed_by_confidence_and_name() -> None:
-    confidence, correct = np.array([1.0, 3, 3, 2, 5]), np.array([False, False, False, True, True])
-    assert confident_mistakes(confidence, correct, ["a", "d", "c", "b", "e"], 1) == ["c", "d", "a"]
 
 
 def flags(text: str) -> tuple[np.ndarray, np.ndarray]:

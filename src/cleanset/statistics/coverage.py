@@ -132,15 +132,6 @@ def at_coverage(
     return AtCoverage(coverage, count, mistakes, 1 - mistakes / count if count else None)
 
 
-def confident_mistakes(
-    confidence: Floats, correct: Flags, names: Sequence[str], coverage: float, ranking: Ranking = "as_published"
-) -> list[str]:
-    """The names of the covered images that are misclassified, the most confident first, then by name."""
-    inside = covered(confidence, names, coverage, ranking) & ~correct
-    places: list[int] = np.flatnonzero(inside).tolist()
-    return [names[place] for place in sorted(places, key=lambda at: (-confidence[at], names[at]))]
-
-
 ImageCount = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 

@@ -3,13 +3,11 @@
 import datetime
 
 import pytest
-import yaml
 
-from cleanset.studies.contest.entries import AnswerFile
-from cleanset.studies.contest.judge_page.drafts import JudgeDraft, as_yaml
+from cleanset.studies.contest.judge_page.drafts import JudgeDraft
 from cleanset.studies.contest.judges import Draw, control_count, drawn_controls, tasks_of_week
 from cleanset.studies.contest.judging import JudgeAnswer
-from tests.studies.contest.made import BIRD, FRIDAY, UNSURE, day, sha
+from tests.studies.contest.made import BIRD, FRIDAY, day, sha
 
 GROUPS = ("bicycle", "bird")
 
@@ -45,13 +43,6 @@ def test_a_control_is_asked_once() -> None:
     assert [len(each) for each in found.values()] == [2, 4]
     assert len({each for drawn in found.values() for each in drawn}) == 6
     assert drawn_controls([first], "a" * 8, 0)[day(FRIDAY)] == found[day(FRIDAY)]
-
-
-def test_what_is_written_is_read_again() -> None:
-    partly = {"contains": {"bicycle": "definitely_no", "bird": "rather_yes"}, "complete": False}
-    answers = {sha(str(number)): answer(each) for number, each in enumerate((BIRD, UNSURE, partly))}
-    read = AnswerFile.model_validate(yaml.safe_load(as_yaml("a" * 8, FRIDAY, answers))).answers
-    assert list(read.items()) == list(answers.items())
 
 
 def test_a_draft_asks_step_by_step() -> None:

@@ -444,15 +444,8 @@ def test_by_mouse_alone(contest: Path, start: Start, visit: Visit) -> None:
 
 
 def test_who_is_no_judge(contest: Path) -> None:
-    message = ": not in the roster; expected one who has been entered"
-    with pytest.raises(CleansetError, match=re.escape(f"judge '../ada'{message}")):
+    with pytest.raises(CleansetError, match=re.escape("judge '../ada': not in the roster; expected one who has been")):
         JudgeSession(contest, "../ada", day(DAY))
-    done = subprocess.run(
-        ["cleanset", "contest", "judge", "--judge", "00000000", "--on", DAY, "--no-browser"], cwd=contest,
-        env=os.environ | forking(SOURCE), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"error: judge '00000000'{message}\n"
 
 
 def test_the_file_is_as_people_write_it(contest: Path) -> None:
@@ -561,24 +554,6 @@ def test_an_image_left_for_later_keeps_its_answers(made: OnDisk) -> None:
     assert set(anew.answers) == others
     assert after.task is not None
     assert anew.draft_of(after.task).corners == given.corners
-
-
-@pytest.mark.parametrize("is_alone", [False, True])
-def test_an_image_that_came_back_keeps_its_answers_too(made: OnDisk, *, is_alone: bool) -> None:
-    """As all others were left as well, or there is no other; the page is drawn after each key."""
-    session = two_images(made)
-    tab, image = outlined(session)
-    if is_alone:
-        session.tasks = [task for task in session.tasks if task.sha256 == image]
-    given = session.drafts[image].model_copy(deep=True)
-    tab.press("s", None)
-    tab.note_shown()
-    while tab.task is not None and tab.task.sha256 != image:
-        tab.press("s", None)
-        tab.note_shown()
-    tab.press("z", None)
-    tab.note_shown()
-    assert session.drafts[image].corners == given.corners
 
 
 def test_a_key_answers_what_its_own_tab_shows(made: OnDisk) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from PIL import Image
 from playwright.sync_api import Browser
 
 from cleanset.errors import CleansetError
@@ -15,7 +14,7 @@ from cleanset.report.thumbnails import PageImage
 from cleanset.studies.attacks.signs import SeenSign
 from cleanset.studies.attacks.warnings import WarningRecord
 from cleanset.studies.contest.log import Log, read
-from cleanset.studies.contest.page import ModelWarnings, contest_page, shown_size, write_page
+from cleanset.studies.contest.page import ModelWarnings, contest_page, write_page
 from tests.report.pages import opened, soup, tables, violations
 from tests.studies.contest.made import (
     BIRD,
@@ -158,11 +157,3 @@ def test_results_that_are_a_link(made: OnDisk, tmp_path: Path) -> None:
     (made.folder / "results").symlink_to(tmp_path / "other")
     with pytest.raises(CleansetError, match="results: a link; expected a file or folder"):
         write_page(made.folder, read(made.folder), day("2026-11-14"))
-
-
-@pytest.mark.parametrize(
-    ("size", "expected"),
-    [((100, 50), (100, 50)), ((640, 320), (320, 160)), ((320, 4096), (25, 320)), ((4096, 1), (320, 1))],
-)
-def test_a_small_image_stays_as_it_is(size: tuple[int, int], expected: tuple[int, int]) -> None:
-    assert shown_size(Image.new("RGB", size)) == expected

@@ -117,10 +117,6 @@ def test_the_pixels_that_a_preprocessing_sees(preprocessing: dict[str, Any], exp
 
 
 def test_a_threshold() -> None:
-    """Two of four are to be answered: the mistake among them is named."""
     confidence, correct = np.array([0.9, 0.8, 0.7, 0.6]), np.array([True, False, True, True])
-    assert threshold_text("m: softmax", confidence, correct, ["a", "b", "c", "d"], 0.5).splitlines() == [
-        "m: softmax of at least 0.8 answers 2 of 4 images of the eligibility list: accuracy 0.5000, 1 mistakes among "
-        "the 2 most confident",
-        "confident mistake: b",
-    ]
+    found = threshold_text("m: softmax", confidence, correct, 0.5)
+    assert found == "m: softmax of at least 0.8 answers 2 of 4 images of the eligibility list: accuracy 0.5000"

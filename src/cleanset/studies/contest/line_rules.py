@@ -32,7 +32,7 @@ def _no_effect(contest: Contest, line: Line) -> None:
 
 
 def _check_one_of(what: str, names: Iterable[str], known: Collection[str]) -> None:
-    for name in sorted({*names} - {*known}):
+    for name in sorted(set(names).difference(known)):
         raise CleansetError(f"unknown {what} {shown(name)}; expected one of {', '.join(sorted(known))}")
 
 
@@ -100,11 +100,11 @@ def _submission(contest: Contest, line: Line) -> None:
     submission = Submission(number=line.n, day=line.day, team=entry.team, target=entry.target)
     for image in entry.images:
         _check_image(contest, image)
+        place = f"as {image.file} in {line}"
         for digest in (f"file {image.sha256}", f"pixels {image.pixels_sha256}"):
             if digest in contest.known:
                 raise CleansetError(f"{image.file}: submitted before, {contest.known[digest]}; expected a new image")
-        for digest in (f"file {image.sha256}", f"pixels {image.pixels_sha256}"):
-            contest.known[digest] = f"as {image.file} in {line}"
+            contest.known[digest] = place
         contest.waiting.append((submission, image))
 
 
@@ -141,13 +141,14 @@ def _answers(contest: Contest, line: Line) -> None:
     judge = line.entry.judge
     week = line.entry.week
     _check_one_of("judge", [judge], contest.roster)
-    if all(draw.week != week for draw in reversed(contest.draws)):
+    drawn = contest.drawn(judge)
+    if week not in drawn:
         raise CleansetError(f"no week was published on {week}; expected the day of one that was")
     record = contest.judges.setdefault(judge, JudgeRecord())
     new = _new_answers(contest, line.entry, record)
     for sha256 in new.keys() & contest.controls.keys():
         record.add_control(week, sha256, contest.controls[sha256])
-    _check_drawn(contest, judge, week, record.controls[week])
+    _check_drawn(judge, {*drawn[week]}, record.controls[week])
     # settled with its line, so that no later control takes a verdict back
     counts = record.problem(contest.rules.judges) is None
     for sha256, answer in new.items():
@@ -178,8 +179,7 @@ def _new_answers(contest: Contest, file: AnswerFile, record: JudgeRecord) -> dic
     return new
 
 
-def _check_drawn(contest: Contest, judge: str, week: datetime.date, there: set[str]) -> None:
-    expected = {*contest.drawn(judge)[week]}
+def _check_drawn(judge: str, expected: set[str], there: set[str]) -> None:
     if there != expected:
         what = "lacking" if expected - there else "with"
         raise CleansetError(

@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import FastAPI
 from jinja2 import Environment
 from nicegui import ui
-from pydantic import BeforeValidator
+from pydantic import Field
 from starlette.responses import PlainTextResponse, Response
 
 from cleanset.errors import CleansetError
@@ -93,12 +93,7 @@ _HEAD = """
 """
 
 
-def _point(point: object) -> Point | None:
-    """A corner as the browser sends it; None for anything else."""
-    if isinstance(point, list) and len(point) == 2 and all(type(each) is int for each in point):
-        x, y = point
-        return (x, y) if max(abs(x), abs(y)) <= MAX_COORDINATE else None
-    return None
+Coordinate = Annotated[int, Field(ge=-MAX_COORDINATE, le=MAX_COORDINATE)]
 
 
 class JudgeKey(SentKey):
@@ -107,7 +102,8 @@ class JudgeKey(SentKey):
     Its subject is `JudgeTab.question`.
     """
 
-    point: Annotated[Point | None, BeforeValidator(_point)] = None
+    # JSON has lists, no tuples
+    point: Annotated[tuple[Coordinate, Coordinate], Field(strict=False)] | None = None
     corner: int | None = None
 
 
