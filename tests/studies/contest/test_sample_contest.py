@@ -132,10 +132,10 @@ def test_all_of_it_is_checked(built: Checkout, contest: Path, tmp_path: Path) ->
         "reef/colors: 3 runs of a program, not computed again",
         *(f"{name}: 3 runs with the answers and figures that were computed again" for name in sorted(MODELS)),
     ]
-    changed = log.lines[-1].text.replace('"abstain"', '"creature"')
+    changed = log.lines[-1].text.replace('"creature"', '"abstain"')
     assert changed != log.lines[-1].text
     (copy / LOG).write_text("".join(f"{line.text}\n" for line in log.lines[:-1]) + changed + "\n")
-    with pytest.raises(CleansetError, match=r"run 3 of .* is creature; expected abstain, as computed: void the run"):
+    with pytest.raises(CleansetError, match=r"run 3 of .* is abstain; expected creature, as computed: void the run"):
         check(copy, runs=True)
 
 
