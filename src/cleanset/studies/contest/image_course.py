@@ -94,10 +94,11 @@ class ImageCourse:
     def answer(self, given: GivenAnswer, day: datetime.date) -> None:
         """Take a judge's answer; the last one that is needed settles the judges' verdict."""
         self.answers.append(given)
-        if self.verdict is not None or len(self.answers) < self.needed:
+        needed = self.needed
+        if self.verdict is not None or len(self.answers) < needed:
             return
         answers = self.settling
-        if len(answers) == self.needed:
+        if len(answers) == needed:
             share = self.rules.judges.object_share
             self.verdict = verdict(answers, self.image.width, self.image.height, share)
             # after more judges there is no second appeal, so that their verdict is final on that day

@@ -32,8 +32,9 @@ def _no_effect(contest: Contest, line: Line) -> None:
 
 
 def _check_one_of(what: str, names: Iterable[str], known: Collection[str]) -> None:
-    for name in sorted(set(names).difference(known)):
-        raise CleansetError(f"unknown {what} {shown(name)}; expected one of {', '.join(sorted(known))}")
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise CleansetError(f"unknown {what} {shown(min(unknown))}; expected one of {', '.join(sorted(known))}")
 
 
 def _team(contest: Contest, line: Line) -> None:

@@ -91,7 +91,7 @@ def standing(log: Log, on: datetime.date) -> Standing:
         defenders=defenders,
         left_out={judge: problem for judge, problem in problems.items() if problem is not None},
         notes=tuple(note for note, applies in notes.items() if applies),
-        head=[each for each in log.lines if each.day <= on or each.n == 0][-1].digest,
+        head=next(each for each in reversed(log.lines) if each.day <= on or each.n == 0).digest,
     )
 
 
