@@ -89,7 +89,7 @@ def seconds(folder: Path) -> tuple[float, ...]:
 
 def main(arguments: list[str]) -> None:
     """Print a row for each number of lines."""
-    print_machine("pydantic")
+    print_machine()
     rows = []
     for count in [int(each) for each in arguments] or LINES:
         with tempfile.TemporaryDirectory() as name:
