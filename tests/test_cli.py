@@ -1,5 +1,6 @@
 """The list of commands, by what people do with them."""
 
+import inspect
 import re
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import typer
 
 from cleanset.cli import PANELS, app
 from tests.measure.compare.command import cleanset, says
@@ -26,6 +28,19 @@ def test_the_help_begins_with_what_most_people_do() -> None:
     assert panels == ["Options", *PANELS]
     first = done.stdout.partition("Get a finished set")[2].split()
     assert first.index("published") < first.index("verify") < first.index("evaluate") < first.index("review")
+
+
+def test_no_paragraph_of_the_help_breaks_in_mid_line() -> None:
+    """Line breaks of a docstring are kept: lines longer than 78 characters break again on 80 columns."""
+
+    def too_long(commands: typer.Typer) -> list[str]:
+        texts = [inspect.getdoc(each.callback) or "" for each in commands.registered_commands]
+        paragraphs = [each.splitlines() for text in texts for each in text.split("\n\n")]
+        found = [line for lines in paragraphs for line in lines[:-1] if len(line) > 78]
+        groups = [each.typer_instance for each in commands.registered_groups]
+        return found + [line for each in groups if each for line in too_long(each)]
+
+    assert too_long(app) == []
 
 
 def test_python_m_starts_the_same_command_line() -> None:

@@ -798,8 +798,9 @@ def publish(
 ) -> None:
     """Prepare a finished set for a hub or an archive, as a folder and a tar.
 
-    Manifest, card, Croissant, licence, rejected candidates, checksums. Of an edition: the sets of all models, with the
-    scores and verdicts that they follow from.
+    Manifest, card, Croissant, licence, rejected candidates, checksums. Of an
+    edition: the sets of all models, with the scores and verdicts that they
+    follow from.
     """
     from cleanset.sets import publish as tool
 
@@ -1044,9 +1045,10 @@ def doctor(
 
     Restores a dvc.lock that a kill left empty or cut off; a merge conflict
     is left to you. In a clone links the code that the stages name, and tells
-    DVC whether the edition is in a git repository. Then hashes every output in dvc.lock, in the folder and
-    in DVC's cache, and prints a line with the repair for each that has
-    changed: exit code 1. Runs nothing of the edition (docs/security.md).
+    DVC whether the edition is in a git repository. Then hashes every output
+    in dvc.lock, in the folder and in DVC's cache, and prints a line with
+    the repair for each that has changed: exit code 1. Runs nothing of the
+    edition (docs/security.md).
     """
     from cleanset.edition import doctor as tool
 

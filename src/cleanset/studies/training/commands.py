@@ -38,8 +38,8 @@ def train(
 ) -> None:
     """Train every fold of a run, or of all unfinished runs, continuing what was interrupted.
 
-    Each device of the machine, or of a Ray cluster, trains a fold at a time. Several runs are left for `dvc repro`,
-    which takes them over.
+    Each device of the machine, or of a Ray cluster, trains a fold at a time.
+    Several runs are left for `dvc repro`, which takes them over.
     """
     choose_instructions()
     from cleanset.errors import CleansetError
