@@ -142,7 +142,14 @@ def test_the_table() -> None:
 def test_nothing_is_shown_of_columns_that_are_empty() -> None:
     (head, *_, last, _note) = shown(plan(Work(name="hints", images=3, bytes_read=400)))
     assert head.split() == ["images"]
-    assert last.startswith("hours: not known; --measure starts each computation")
+    assert last == "hours: not known"
+
+
+def test_a_start_is_proposed_until_it_has_failed() -> None:
+    begun = Work(name="hints", images=3, start=list)
+    assert shown(plan(begun))[-2].startswith("hours: not known; --measure starts each computation")
+    failed = shown(plan(replace(begun, remark="no images")))
+    assert failed[-3:-1] == ["hours: not known", "not known: hints (no images)"]
 
 
 def test_json() -> None:

@@ -17,7 +17,8 @@ UNITS = (("M", 10**6), ("G", 10**9), ("T", 10**12))
 TIMES = (("s", 1), ("min", 60), ("h", HOUR), ("d", 24 * HOUR))
 AT_MOST = "≤"
 """Stands before a number that is an upper bound."""
-NOT_KNOWN = "hours: not known; --measure starts each computation for some 20 seconds, and keeps what it finishes"
+NOT_KNOWN = "hours: not known"
+MEASURED = "--measure starts each computation for some 20 seconds, and keeps what it finishes"
 
 
 def duration(seconds: float) -> str:
@@ -118,7 +119,8 @@ def _sums(plan: Plan) -> list[str]:
 
 def _hours(plan: Plan) -> str:
     if plan.hours is None:
-        return NOT_KNOWN
+        # a start that failed is not proposed again: its remark says why
+        return f"{NOT_KNOWN}; {MEASURED}" if any(not each.remark for each in plan.not_begun) else NOT_KNOWN
     unknown = [each for each in plan.needed if each.seconds is None]
     besides = f", without {_names(unknown)}" if unknown else ""
     return f"here, at the speed of what is finished: {duration(plan.hours * HOUR)}{besides}"

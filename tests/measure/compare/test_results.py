@@ -253,8 +253,11 @@ def test_a_folder_stands_for_the_result_in_it(tmp_path: Path) -> None:
     assert (found.name, found.images.name, list(found.measured)) == (str(tmp_path / "a"), "standard", ["accuracy"])
     assert are_results([tmp_path / "a", Path("b.json")])
     assert not are_results([tmp_path])
-    with pytest.raises(CleansetError, match=r"scores\.parquet: not a result file; expected the JSON that"):
+    with pytest.raises(CleansetError, match=r"scores\.parquet: missing; expected the JSON that"):
         are_results([tmp_path / "a", Path("scores.parquet")])
+    (tmp_path / "scores.parquet").touch()
+    with pytest.raises(CleansetError, match=r"scores\.parquet: not a result file; expected the JSON that"):
+        are_results([tmp_path / "a", tmp_path / "scores.parquet"])
     with pytest.raises(
         CleansetError, match=r"b\.json: missing; expected the JSON that .* name its file, or the folder"
     ):

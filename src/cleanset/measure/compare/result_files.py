@@ -112,7 +112,8 @@ def are_results(paths: Sequence[Path]) -> bool:
     """Whether these are result files. Raises CleansetError where only some of them are."""
     others = [path for path in paths if not is_result(path)]
     if others and len(others) < len(paths):
-        raise CleansetError(f"{others[0]}: not a result file; expected {EXPECTED_RESULTS}, as the others are")
+        found = "not a result file" if others[0].exists() else "missing"
+        raise CleansetError(f"{others[0]}: {found}; expected {EXPECTED_RESULTS}, as the others are")
     return not others
 
 
