@@ -33,7 +33,7 @@ class Miniature:
 
 TWO_CHANGES = '[(UNCHANGED, 0), ("contrast", 1)]'
 MINIATURES = {
-    "contest": Miniature("Processor seconds of the check of a log", ("300",)),
+    "contest": Miniature("Processor seconds of a contest's log", ("300",)),
     "effort": Miniature("995 classes, three models, no verdict yet"),
     "engine": Miniature(
         "Images a second by the number of stand-in devices",

@@ -16,7 +16,7 @@ import torch
 
 from cleanset.scoring import computation as engine
 from cleanset.scoring.computation import Task
-from cleanset.studies.attacks import attack_stage
+from cleanset.studies.attacks import evaluated_models
 from cleanset.studies.attacks.attack_stage import run_attack
 from cleanset.studies.attacks.attacking import Attacking, FoundGroup, Search
 from cleanset.studies.attacks.spending import Spending
@@ -90,7 +90,7 @@ def test_processes_that_make_the_files_beside_a_device(
     study = copied(alone, tmp_path / "edition")
     shutil.rmtree(study.results("pgd", ROLE).folder)
     monkeypatch.setenv("CLEANSET_WORKERS", "1")
-    monkeypatch.setattr(attack_stage, "writers_beside", lambda device: 2)
+    monkeypatch.setattr(evaluated_models, "writers_beside", lambda device: 2)
     run_attack(study, ROLE, "pgd", SETTINGS)
     assert results_of(study, "pgd") == results_of(alone, "pgd")
 

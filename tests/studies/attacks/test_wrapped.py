@@ -16,10 +16,11 @@ from torch import nn
 from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
+from cleanset.evaluation import models
 from cleanset.scoring.differentiable import Uninteresting
 from cleanset.scoring.models import load_model
 from cleanset.scoring.shards import Shards
-from cleanset.studies.attacks import attacking, targets
+from cleanset.studies.attacks import attacking
 from cleanset.studies.attacks.attack_stage import run_attack
 from cleanset.studies.attacks.autoattack import AutoAttackAttack
 from cleanset.studies.attacks.base import Result, seed_of
@@ -242,7 +243,7 @@ class Noisy(Uninteresting):
 @pytest.fixture
 def noisy(settings: AttackParams, monkeypatch: pytest.MonkeyPatch) -> AttackParams:
     """Settings with SPSA and a wrapped model `noisy`."""
-    monkeypatch.setattr(targets, "wrap_network", lambda network, *_: Noisy(network))
+    monkeypatch.setattr(models, "wrap_network", lambda network, *_: Noisy(network))
     attacks = settings.attacks | {"spsa": SpsaAttack(steps=2, samples=4, after=None)}
     return settings.model_copy(update={"attacks": attacks, "wrapped": {"noisy": settings.wrapped["random"]}})
 
