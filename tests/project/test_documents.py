@@ -76,8 +76,6 @@ NOT_RUN = {
         "takes hours in all; tests/project/test_house.py checks the recipes"
     ),
     "cleanset review calibration": "needs answers to gold items: tests/review/page gives some",
-    "cleanset contest enter contest.yaml": "needs mail: tests/studies/contest/test_entering.py has some",
-    "make judge JUDGE=3f9c2a71": "serves a page until it is stopped: test_judge_page.py starts it",
     "cleanset models --add mine=timm:resnet50 --weights data/weights/mine.safetensors": "needs weights: "
     "tests/edition/test_adding_a_model.py adds a small model",
     'python -c \'import torch; from safetensors.torch import save_file; save_file(torch.load("mine.pt", "cpu", '
