@@ -17,8 +17,6 @@ from cleanset.plumbing.machine import available_cores
 PROJECT = Path(__file__).parents[1]
 REAL = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real")
 """The folder of real photographs and weights, which may be missing."""
-BIN = Path(sys.executable).parent
-"""Where the environment keeps its commands."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from PIL import Image
 
-from tests.forked_commands import forked_commands, forking
+from tests.forked_commands import forking
 
 pytestmark = pytest.mark.slow
 
@@ -132,13 +132,7 @@ def copy_project(repository: Path, folder: Path, miniature: Miniature) -> None:
     for name in (".gitignore", "config"):
         shutil.copy(repository / ".dvc" / name, folder / ".dvc")
     shutil.copytree(repository / "bench", folder / "bench", ignore=shutil.ignore_patterns("__pycache__"))
-    forked = forked_commands()
-    for module, constants in {
-        "measuring": {
-            "BIN": f"Path({str(forked)!r})",
-        },
-        **miniature.constants,
-    }.items():
+    for module, constants in miniature.constants.items():
         path = folder / "bench" / f"{module}.py"
         text = path.read_text()
         for left, value in constants.items():
