@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from pathlib import Path
 
 import numpy as np
@@ -152,17 +153,27 @@ def test_places_and_images_that_are_refused(folder: Path, tmp_path: Path) -> Non
     (tmp_path / "there.html").write_text("")
     with pytest.raises(CleansetError, match=r"there\.html: exists already; expected a new file"):
         hints.write(str(folder), tmp_path / "there.html")
+
+
+def test_images_that_cannot_be_read_are_left_out_and_named(tmp_path: Path) -> None:
+    """Those of any size are measured; if none can be read, the command fails."""
     damaged = tmp_path / "damaged"
     damaged.mkdir()
-    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(damaged / "good.png")
-    (damaged / "cut.png").write_bytes((damaged / "good.png").read_bytes()[:40])
+    for width, height in ((8, 8), (1, 1), (6518, 88), (3, 700)):
+        Image.fromarray(np.zeros((height, width, 3), np.uint8)).save(damaged / f"{width}.png")
+    (damaged / "cut.png").write_bytes((damaged / "8.png").read_bytes()[:40])
     (damaged / "text.jpg").write_text("no image")
+    found = hints.write(str(damaged), tmp_path / "new.html")
+    assert found.count == 4
     expected = (
-        r"damaged: 2 images of 3 cannot be read: cut\.png \(.+\), text\.jpg \(not a JPEG or PNG\); expected whole"
+        r"damaged: 2 images of 6 cannot be read: cut\.png \(.+\), text\.jpg \(not a JPEG or PNG\); expected whole"
     )
-    with pytest.raises(CleansetError, match=expected):
-        hints.write(str(damaged), tmp_path / "new.html")
-    assert not (tmp_path / "new.html").exists()
+    assert re.search(expected, found.notices[0])
+    for path in damaged.glob("[0-9]*"):
+        path.unlink()
+    with pytest.raises(CleansetError, match=r"damaged: 2 images of 2 cannot be read"):
+        hints.write(str(damaged), tmp_path / "none.html")
+    assert not (tmp_path / "none.html").exists()
 
 
 def test_an_edition_without_a_set_is_refused(tmp_path: Path) -> None:

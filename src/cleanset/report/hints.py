@@ -87,7 +87,7 @@ def write(place: str, page: Path | None, *, most: int = MAX_ON_PAGE, text: bool 
     """Find the hints at the images of the only set in a place, or of a folder; write them to a new file `page`.
 
     `most`: images on the page. `text`: whether text is read; None: of MAX_TEXT_UNASKED images at most. Raises
-    CleansetError for a place without images, for images that cannot be read, and for a file that is there.
+    CleansetError for a place without an image that can be read, and for a file that is there.
     """
     if page is not None:
         _check_page(page)
@@ -95,12 +95,12 @@ def write(place: str, page: Path | None, *, most: int = MAX_ON_PAGE, text: bool 
     if page is not None:
         check_outside(page, images.source)
     reads_text = is_text_read(len(images.read), text)
-    looks = _looks(images, usual_text_files(), reads_text=reads_text)
+    looks, unreadable = _looks(images, usual_text_files(), reads_text=reads_text)
     found = Hints(
         source=images.source,
         count=len(looks),
         hinted=tuple(hinted_images(looks, images.classes)),
-        notices=tuple(_notices(list(looks), asked=text, reads_text=reads_text)),
+        notices=(*unreadable, *_notices(list(looks), asked=text, reads_text=reads_text)),
     )
     if page is not None:
         write_text(page, _page_text(found, images, most))
@@ -151,8 +151,11 @@ def _are_imagenets(ids: Sequence[str]) -> bool:
     return all(parse_image_name(PurePosixPath(name).name) or name.partition("/")[0] in wnids for name in ids)
 
 
-def _looks(images: HintedPlace, kept: KeptFiles, *, reads_text: bool) -> dict[str, ImageLook]:
-    """A look at each image, by its id. Raises CleansetError that names all images that cannot be read."""
+def _looks(images: HintedPlace, kept: KeptFiles, *, reads_text: bool) -> tuple[dict[str, ImageLook], list[str]]:
+    """A look at each image, by its id, and a line that names those that cannot be read, if there are any.
+
+    Raises CleansetError with that line if none can be read.
+    """
     look = partial(look_of, kept=kept, reads_text=reads_text)
     reads = images.read.values()
     if len(reads) < _MIN_OF_PROCESSES:
@@ -160,14 +163,17 @@ def _looks(images: HintedPlace, kept: KeptFiles, *, reads_text: bool) -> dict[st
     else:
         with ProcessPoolExecutor(available_cores(), initializer=keep_freed_memory) as pool:
             found = list(tracked(pool.map(look, reads, chunksize=_CHUNK), len(reads), "hints"))
+    looks = {name: each for name, each in zip(images.read, found, strict=True) if isinstance(each, ImageLook)}
     unreadable = [f"{name} ({each})" for name, each in zip(images.read, found, strict=True) if isinstance(each, str)]
-    if unreadable:
-        count = "1 image" if len(unreadable) == 1 else f"{len(unreadable):,} images"
-        raise CleansetError(
-            f"{images.source}: {count} of {len(found):,} cannot be read: {join_names(unreadable)}; expected whole "
-            "JPEGs or PNGs: repair or remove them"
-        )
-    return {name: each for name, each in zip(images.read, found, strict=True) if isinstance(each, ImageLook)}
+    if not unreadable:
+        return looks, []
+    line = (
+        f"{images.source}: {_counted(len(unreadable))} of {len(found):,} cannot be read: {join_names(unreadable)}; "
+        "expected whole JPEGs or PNGs: repair or remove them"
+    )
+    if not looks:
+        raise CleansetError(line)
+    return looks, [line]
 
 
 def look_of(read: Read, *, kept: KeptFiles, reads_text: bool) -> ImageLook | str:

@@ -4,17 +4,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PIL import ImageOps
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageOps
 
 from cleanset.classes import class_table, imagenet
 from cleanset.dataset.near_duplicates import MAX_HASH_DISTANCE, hash_distance
 from cleanset.images.fingerprints import fingerprint, packed_fingerprint
 from cleanset.images.local_features import can_find_features
+from cleanset.review.hints.crop_proposal import crop_proposal
 from cleanset.review.hints.hints import ImageMeasures, hints_of_image, signs_of_image
 from cleanset.review.hints.kinds import HintKind
+from cleanset.review.hints.measures import prepared
 from cleanset.review.hints.ranked import ImageLook, duplicate_hints, hinted_images, look_at, not_compared_parts
 from cleanset.review.hints.text import TextLine
 from tests.dataset.test_shared_parts import saved, scene
+from tests.properties import examples
 from tests.review.hints.plain import changed, plain
 
 PLAIN = plain((500, 375))
@@ -121,3 +126,32 @@ def test_distance_of_packed_hashes_is_that_of_their_bits() -> None:
 def test_folders_of_too_many_images_are_named() -> None:
     many = [f"a/{place}.jpg" for place in range(2001)]
     assert not_compared_parts([*many, *(f"b/{place}.jpg" for place in range(2000))]) == ["a"]
+
+
+@examples(150, fast=40)
+@given(
+    st.integers(1, 40), st.integers(1, 40), st.sampled_from([(1, 1), (1, 170), (170, 1)]),
+    st.integers(0, 12), st.integers(0, 12), st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_an_image_of_any_size_is_measured(
+    width: int, height: int, stretch: tuple[int, int], across: int, down: int, seed: int
+) -> None:
+    """From one pixel up to long strips, with margins that may meet: no measure and no proposal fails."""
+    pixels = np.zeros((height, width, 3), np.uint8)
+    inside = pixels[down : max(height - down, 0), across : max(width - across, 0)]
+    inside[:] = np.random.default_rng(seed).integers(0, 256, inside.shape)
+    size = (width * stretch[0], height * stretch[1])
+    found = look_at(Image.fromarray(pixels).resize(size, Image.Resampling.NEAREST))
+    assert found.measures.size == size
+    signs_of_image(found.measures, imagenet())
+    crop_proposal(found.measures, ())
+
+
+def test_margins_that_meet_are_no_border() -> None:
+    """An 8 x 8 image whose margins of both sides would overlap."""
+    digit = [
+        [0, 0, 0, 0, 159, 206, 111, 0], [0, 0, 0, 79, 254, 254, 174, 0], [0, 0, 63, 222, 254, 254, 111, 0],
+        [0, 47, 222, 254, 254, 254, 63, 0], [0, 111, 254, 254, 254, 254, 63, 0], [0, 0, 31, 206, 254, 254, 47, 0],
+        [0, 0, 0, 174, 254, 254, 0, 0], [0, 0, 0, 31, 206, 254, 15, 0],
+    ]  # fmt: skip
+    assert prepared(Image.fromarray(np.array(digit, np.uint8))).margins == (0, 0, 0, 0)

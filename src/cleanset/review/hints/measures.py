@@ -42,7 +42,8 @@ def border(grey: Grey) -> tuple[int, int, int, int]:
     """Pixels of a border at the left, top, right and bottom, its soft edges included; all 0 without one.
 
     A border has margins on two opposite sides: one plain strip with a straight edge is as often a floor or a sky. Where
-    it has them, the margins of the other two sides belong to it.
+    it has them, the margins of the other two sides belong to it. Something is inside it: in an image of a few pixels,
+    the margins of opposite sides may meet.
     """
     height, width = grey.shape
     # only the middle of each row: the other two margins would make none plain
@@ -53,6 +54,7 @@ def border(grey: Grey) -> tuple[int, int, int, int]:
     right = _margin(columns[::-1])
     bottom = _margin(rows[::-1])
     is_border = any(min(pair) and max(pair) >= _MIN_WIDER_PIXELS for pair in ((left, right), (top, bottom)))
+    is_border &= left + right < width and top + bottom < height
     return (left, top, right, bottom) if is_border else (0, 0, 0, 0)
 
 
