@@ -155,3 +155,31 @@ def test_a_library_that_is_not_there_is_named(tmp_path: Path) -> None:
             "and timm; build: libraries of the stages; review: the review page; robustness, attacks and training: "
             "studies)\n"
         )
+
+
+CORE_ALONE = """
+import sys
+from importlib.machinery import PathFinder
+from pathlib import Path
+from tests.extras import Hiding, other_modules, required_by_extra
+
+Hiding.hidden = other_modules(required_by_extra(Path.cwd())[""])
+sys.meta_path[sys.meta_path.index(PathFinder)] = Hiding
+import cleanset
+print(cleanset.evaluate(sys.argv[2], sys.argv[1]))
+"""
+
+
+def test_predictions_are_evaluated_by_the_core_alone(repository: Path, tmp_path: Path) -> None:
+    """Without scipy, pyarrow, torch: as docs/evaluate.md has it."""
+    (tmp_path / "predictions.csv").write_text("image,class_index\nn01440764/red.png,0\n")
+    done = subprocess.run(
+        [sys.executable, "-c", CORE_ALONE, str(a_set(tmp_path)), str(tmp_path / "predictions.csv")],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1 image" in done.stdout
+    assert "100.00 %" in done.stdout

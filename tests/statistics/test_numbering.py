@@ -4,9 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
-from cleanset.statistics.numbering import other_numbering
+from cleanset.statistics.numbering import _assignment, other_numbering
+from tests.properties import examples
 
 Numbers = NDArray[np.int64]
 
@@ -123,3 +127,13 @@ def test_an_answer_that_takes_another_class_along_is_no_numbering() -> None:
 def test_without_a_second_image_of_any_class_nothing_is_known() -> None:
     assert other_numbering(range(100), range(1, 101)) is None
     assert other_numbering([3], [4]) is None
+
+
+@examples(500)
+@given(st.integers(1, 9), st.integers(0, 4), st.sampled_from([2, 5, 10**9]), st.integers(0, 2**32 - 1))
+def test_an_assignment_is_as_good_as_scipys(rows: int, more: int, levels: int, seed: int) -> None:
+    """With ties and without; the core has no scipy."""
+    costs = np.random.default_rng(seed).integers(levels, size=(rows, rows + more)) / levels
+    found = _assignment(costs)
+    assert len(set(found.tolist())) == rows
+    assert costs[np.arange(rows), found].sum() == pytest.approx(costs[linear_sum_assignment(costs)].sum())

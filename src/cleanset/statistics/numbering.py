@@ -107,13 +107,56 @@ def _best_assignment(counts: NDArray[np.int64]) -> NDArray[np.intp]:
 
     Of equally good ones, one in which as many classes as possible keep their number.
     """
-    from scipy.optimize import linear_sum_assignment
-
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     rows = np.arange(len(counts))
     # less than any difference of two assignments: all shares are multiples of one over a product of small numbers
     shares[rows, rows] += 1e-6
-    _, found = linear_sum_assignment(shares, maximize=True)
+    return _assignment(-shares)
+
+
+def _assignment(costs: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The column of each row, each column at most once, with the lowest sum; there are no more rows than columns.
+
+    By shortest augmenting paths (R. Jonker and A. Volgenant, A shortest augmenting path algorithm for dense and sparse
+    linear assignment problems, Computing 38, 1987). scipy has it, too, but evaluating a CSV file needs the core alone.
+    """
+    rows, columns = costs.shape
+    row_of = np.full(columns, -1)
+    # what rows and columns add: no cost less both is negative, and that of an assigned pair is 0
+    of_rows = np.zeros(rows)
+    of_columns = np.zeros(columns)
+    for start in range(rows):
+        distances = np.full(columns, np.inf)
+        before = np.full(columns, -1)  # the column before each on the shortest path to it
+        is_open = np.ones(columns, np.bool_)
+        column = -1
+        row = start
+        reached = 0.0
+        while row >= 0:
+            through = reached + costs[row] - of_rows[row] - of_columns
+            is_nearer = is_open & (through < distances)
+            distances[is_nearer] = through[is_nearer]
+            before[is_nearer] = column
+            left = np.where(is_open, distances, np.inf)
+            reached = left.min()
+            nearest = np.flatnonzero(left <= reached + 1e-12)
+            # of equally near columns a free one, which ends the path
+            column = int(nearest[row_of[nearest].argmin()])
+            is_open[column] = False
+            row = int(row_of[column])
+        closed = np.flatnonzero(~is_open)
+        moves = reached - distances[closed]
+        of_columns[closed] -= moves
+        assigned = row_of[closed]
+        of_rows[assigned[assigned >= 0]] += moves[assigned >= 0]
+        of_rows[start] += reached
+        while column >= 0:
+            previous = int(before[column])
+            row_of[column] = start if previous < 0 else row_of[previous]
+            column = previous
+    found = np.empty(rows, np.intp)
+    is_taken = row_of >= 0
+    found[row_of[is_taken]] = np.flatnonzero(is_taken)
     return found
 
 
