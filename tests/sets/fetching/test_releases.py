@@ -6,6 +6,7 @@ import ipaddress
 import json
 import shutil
 import ssl
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from tests.measure.compare.command import says
 from tests.sets.conftest import FILES, trial
 from tests.sets.fetching.publisher import Publisher, Web, serving
 from tests.sets.fetching.test_fetch import fetch, refused
+from tests.small_disks import small_disk_at
 
 pytestmark = pytest.mark.server
 
@@ -112,6 +114,19 @@ def test_of_a_doi(doi: str, web: Web, tar: Path, publisher: Publisher) -> None:
     assert len(cleanset.load("standard", doi)) == 6
     assert "6 images of model standard of a release, checked" in fetch(doi).stdout
     assert len(web.asked) == 2
+
+
+def test_a_tar_is_read_from_a_cache_that_can_only_be_read(
+    tar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is unpacked there already; one that is not says what it needs."""
+    with small_disk_at(tmp_path / "disk", 2_000) as disk:
+        monkeypatch.setenv("CLEANSET_CACHE", str(disk / "cache"))
+        assert len(cleanset.load(tar)) == 6
+        subprocess.run(("mount", "-o", "remount,ro", str(disk)), check=True)
+        assert len(cleanset.load(tar)) == 6
+        assert "6 images of model standard of a release, checked" in fetch(str(tar)).stdout
+        assert refused(str(tar), "--force").startswith(f"{disk}/cache: Read-only file system; expected a folder")
 
 
 def test_a_tar_that_is_missing(tmp_path: Path) -> None:

@@ -77,6 +77,9 @@ def _release_folder(digest: str) -> Path:
 def _unpacked(tar: Path, name: str, afresh: bool) -> Path:
     """The folder in a tar, which messages call `name`, verified and in the cache."""
     folder = _release_folder(sha256_of(tar))
+    # without the lock, because what is unpacked is whole and only read: a cache that can only be read will do
+    if folder.is_dir() and not afresh:
+        return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with locked(folder.parent):
         if afresh or not folder.is_dir():
