@@ -172,3 +172,13 @@ def test_what_is_accepted_is_what_dvc_reads(scalar: str, form: str) -> None:
     except CleansetError:
         return
     assert repr(content) == repr(as_dvc(text))
+
+
+def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
+    """At the beginning, as some editors write it; DVC reads such a file, too."""
+    path = tmp_path / "params.yaml"
+    path.write_bytes("\ufeffseed: 7\n".encode())
+    assert read_yaml(path, "") == as_dvc(path.read_text()) == {"seed": 7}
+    path.write_bytes("seed: \ufeff7\n".encode())
+    with pytest.raises(CleansetError, match=r"the character '.ufeff': write it escaped"):
+        read_yaml(path, "")

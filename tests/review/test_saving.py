@@ -43,6 +43,15 @@ def file_of(reviews: Path, reviewer: str = "ann") -> Path:
     return reviews / reviewer / f"{TENCH}.yaml"
 
 
+def test_a_file_with_a_byte_order_mark(reviews: Path) -> None:
+    """It is read, and the next verdict leaves the mark out."""
+    file_of(reviews).parent.mkdir()
+    file_of(reviews).write_bytes(f"\ufeff{TEXT_OF_FIRST}".encode())
+    assert list(read_reviews(reviews, imagenet())) == [(TENCH_INDEX, FIRST)]
+    save(reviews, "ann", TENCH, SECOND, BLURRED)
+    assert file_of(reviews).read_text() == TEXT_OF_BOTH
+
+
 def test_saving_and_taking_away(reviews: Path) -> None:
     save(reviews, "ann", TENCH, SECOND, BLURRED)
     save(reviews, "ann", TENCH, FIRST, CLEAN)

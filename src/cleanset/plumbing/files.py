@@ -273,12 +273,12 @@ def read_known(path: Path, expected: str, remedy: str) -> bytes:
 
 
 def read_text(path: Path, remedy: str, most: int = MAX_BYTES) -> str:
-    """The text of a UTF-8 file that a user names, line ends unchanged.
+    """The text of a UTF-8 file that a user names, line ends unchanged, without a byte order mark.
 
     Raises CleansetError, ending in `remedy`, for a missing file and for other encodings; else as `read_bytes` does.
     """
     try:
-        return read_bytes(path, most).decode("utf-8")
+        return read_bytes(path, most).decode("utf-8").removeprefix("\ufeff")
     except FileNotFoundError:
         raise CleansetError(f"{path}: missing; {remedy}") from None
     except UnicodeDecodeError as error:

@@ -388,7 +388,7 @@ def _study_id(path: Path, *, is_new: bool) -> str:
 
 
 def _read_ids(path: Path) -> frozenset[str]:
-    lines = read_text(path, "expected an id a line").removeprefix("\ufeff").splitlines()
+    lines = read_text(path, "expected an id a line").splitlines()
     ids = [normal_text(each) for each in lines]
     given = [each for each in ids if each]
     if invalid := [each for each in given or [""] if not is_participant_id(each)]:
