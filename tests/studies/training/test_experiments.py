@@ -8,9 +8,18 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
+from cleanset.evaluation.measures import measures_frame
 from cleanset.studies.robustness.scenarios.params import ORIGINAL
 from cleanset.studies.training.accuracies import fold_accuracies, in_order, mean_accuracies, share_interval
-from cleanset.studies.training.experiments import deviations, gains, inner_section, pairs, table_2, trained_scores
+from cleanset.studies.training.experiments import (
+    GAIN_COLUMNS,
+    deviations,
+    gains,
+    inner_section,
+    pairs,
+    table_2,
+    trained_scores,
+)
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
 from cleanset.studies.training.pages import experiments_context
 from cleanset.studies.training.params import grid_runs
@@ -54,14 +63,13 @@ MEANS = mean_accuracies(BY_FOLD, 3)
 
 
 def test_accuracies_over_folds() -> None:
-    found = {(row["run"], row["scenario"]): row for row in MEANS.to_dict("records")}
-    cell = found["one", "blur_object"]
-    assert [cell[name] for name in ("folds", "images", "correct")] == [3, 60, 42]
-    assert [cell[name] for name in ("accuracy", "spread")] == pytest.approx([0.7, 0.1])
+    cell = MEANS["one", "blur_object"]
+    assert (cell.folds, cell.images, cell.correct) == (3, 60, 42)
+    assert (cell.value, cell.spread) == pytest.approx((0.7, 0.1))
     # over folds it is .7 +- 4.3027 * sqrt(.01 * 5 / 6) and wider than over images
-    assert [cell[name] for name in ("low", "high")] == pytest.approx([0.3072236, 1.0])
+    assert cell.interval == pytest.approx((0.3072236, 1.0))
     # folds that agree have Wilson's interval of the images: 54 of 60
-    assert [found["one", "original"][name] for name in ("low", "high")] == pytest.approx([0.7985, 0.9534], abs=1e-4)
+    assert MEANS["one", "original"].interval == pytest.approx((0.7985, 0.9534), abs=1e-4)
 
 
 def test_few_folds_of_many_parts_share_less_of_their_training_images() -> None:
@@ -71,9 +79,9 @@ def test_few_folds_of_many_parts_share_less_of_their_training_images() -> None:
 
 
 def test_one_fold_has_no_spread() -> None:
-    (cell,) = mean_accuracies(fold_accuracies(counted({("one", "original"): (9,)})), 3).to_dict("records")
-    assert math.isnan(cell["spread"])
-    assert (cell["low"], cell["high"]) == pytest.approx((0.6990, 0.9721), abs=1e-4)
+    (cell,) = mean_accuracies(fold_accuracies(counted({("one", "original"): (9,)})), 3).values()
+    assert math.isnan(cell.spread)
+    assert cell.interval == pytest.approx((0.6990, 0.9721), abs=1e-4)
 
 
 def test_loss_is_weighted_by_images() -> None:
@@ -95,24 +103,26 @@ def test_a_run_that_is_there_twice() -> None:
 
 def test_gains_over_folds() -> None:
     """.2, .1, .0 of blurred objects: mean .1, s .1, so the half width is 4.3027 * sqrt(.01 * 5 / 6)."""
-    blurred, random = gains(pairs(RUNS), BY_FOLD, 3).to_dict("records")
-    assert (blurred["gain"], random["gain"]) == pytest.approx((0.1, 0.4))
-    assert (blurred["low"], blurred["high"]) == pytest.approx((0.1 - 0.3927764, 0.1 + 0.3927764))
-    assert [blurred[name] for name in ("ex1", "ex2", "folds", "interval")] == ["one", "two", 3, "folds"]
+    blurred, random = gains(pairs(RUNS), BY_FOLD, 3)
+    assert (blurred.value, random.value) == pytest.approx((0.1, 0.4))
+    assert blurred.interval == pytest.approx((0.1 - 0.3927764, 0.1 + 0.3927764))
+    assert (blurred.other, blurred.model, blurred.folds, blurred.over) == ("one", "two", 3, "folds")
 
 
 def test_the_gain_of_one_fold_is_over_images() -> None:
     counts = {("one", "blur_object"): (6,), ("two", "blur_object"): (9,)}
-    (row,) = gains(pairs(RUNS[:2]), fold_accuracies(counted(counts)), 3).to_dict("records")
+    (row,) = gains(pairs(RUNS[:2]), fold_accuracies(counted(counts)), 3)
     # 18 of 20 minus 12 of 20: Wilson's ends are .6990 .9721 and .3866 .7812
-    assert row["gain"] == pytest.approx(0.3)
+    assert row.value == pytest.approx(0.3)
     low = 0.3 - math.hypot(0.9 - 0.69896, 0.78123 - 0.6)
-    assert (row["low"], row["interval"]) == (pytest.approx(low, abs=1e-4), "images")
+    assert row.low == pytest.approx(low, abs=1e-4)
+    assert row.over == "images"
 
 
 def test_only_common_folds_are_compared() -> None:
     counts = {("one", "blur_object"): (6, 7, 8), ("two", "blur_object"): (8, 8)}
-    assert gains(pairs(RUNS[:2]), fold_accuracies(counted(counts)), 3)["folds"].tolist() == [2]
+    (row,) = gains(pairs(RUNS[:2]), fold_accuracies(counted(counts)), 3)
+    assert row.folds == 2
     with pytest.raises(CleansetError, match="runs one and two: no fold in common that is tested on blur_object"):
         gains(pairs(RUNS[:2]), fold_accuracies(counted({("one", "blur_object"): (6,)})), 3)
 
@@ -202,7 +212,7 @@ def test_the_page_has_a_row_for_each_of_two_pairs() -> None:
     means = mean_accuracies(by_fold, 3)
     tables = {
         "table_2": table_2(found, means),
-        "gains": gains(found, by_fold, 3),
+        "gains": measures_frame(gains(found, by_fold, 3), GAIN_COLUMNS),
         "deviations": deviations(found, means),
     }
     context = experiments_context(Summary({**tables, "trained_scores": trained_scores(found, means)}, {}))
@@ -261,12 +271,15 @@ def test_grids() -> None:
 def test_rows_in_another_order_give_the_same() -> None:
     tests = counted(COUNTS)
     mixed = tests.iloc[np.random.default_rng(0).permutation(len(tests))]
-    pd.testing.assert_frame_equal(gains(pairs(RUNS), fold_accuracies(mixed), 3), gains(pairs(RUNS), BY_FOLD, 3))
+    found, expected = (
+        measures_frame(gains(pairs(RUNS), by_fold, 3), GAIN_COLUMNS) for by_fold in (fold_accuracies(mixed), BY_FOLD)
+    )
+    pd.testing.assert_frame_equal(found, expected)
 
 
 def test_folds_that_agree_have_an_interval_over_images() -> None:
     """24 of 30 minus 21 of 30 twice over: Newcombe's for 48 and 42 of 60."""
     counts = {("one", "blur_object"): (7, 7, 7), ("two", "blur_object"): (8, 8, 8)}
-    (row,) = gains(pairs(RUNS[:2]), fold_accuracies(counted(counts)), 3).to_dict("records")
-    assert row["interval"] == "images"
-    assert row["low"] < 0 < 0.1 < row["high"]
+    (row,) = gains(pairs(RUNS[:2]), fold_accuracies(counted(counts)), 3)
+    assert row.over == "images"
+    assert row.low < 0 < 0.1 < row.high

@@ -1,13 +1,14 @@
 """Accuracies by scenario: their mean, spread and interval over folds, from counts on held-out images."""
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
+from cleanset.evaluation.measures import NAN, Measure, columns_of
 from cleanset.statistics.bootstrap import Interval
 from cleanset.statistics.differences import fold_interval
 from cleanset.statistics.shares import wilson
@@ -58,34 +59,54 @@ def cell_name(row: pd.Series) -> str:
     return f"run {row['run']}, {row['fold']}, {row['scenario']}, class {row['class_index']}"
 
 
-def mean_accuracies(by_fold: pd.DataFrame, parts: int) -> pd.DataFrame:
-    """By run and scenario: folds, images, correct ones, the mean accuracy over folds, its spread and interval, loss.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldMean(Measure):
+    """The mean accuracy over the folds of a run, the `model`, in a scenario, the `change`."""
 
-    `spread`: the standard deviation over folds with n - 1, NaN for one. `parts`: those that the images are divided
-    into, of which a fold tests one. Rows of `fold_accuracies`.
+    folds: int = 0
+    """The number of folds."""
+    correct: int = 0
+    """The number of correctly classified images."""
+    spread: float = NAN
+    """The standard deviation over folds with n - 1; NaN for one."""
+    loss: float = NAN
+    """The mean loss over folds."""
+
+
+ACCURACY_COLUMNS = {
+    **columns_of("folds", *COUNTED, run="model", scenario="change"),
+    **columns_of("spread", "low", "high", "loss", accuracy="value"),
+}
+"""The columns of accuracies.csv."""
+
+Means = Mapping[tuple[str, str], FoldMean]
+"""Mean accuracies by run and scenario."""
+
+
+def mean_accuracies(by_fold: pd.DataFrame, parts: int) -> Means:
+    """The mean accuracy of each run in each scenario, from rows of `fold_accuracies`.
+
+    `parts`: those that the images are divided into, of which a fold tests one.
     """
-    rows = []
-    for (run, scenario), found in by_fold.groupby(["run", "scenario"], sort=False):
+    means: dict[tuple[str, str], FoldMean] = {}
+    for key, found in by_fold.groupby(["run", "scenario"], sort=False):
+        run, scenario = map(str, key)
         accuracies = found["accuracy"].to_numpy("float64")
         images = int(found["images"].sum())
         correct = int(found["correct"].sum())
-        interval = share_interval(accuracies, correct, images, parts)
-        rows.append(
-            {
-                "run": run,
-                "scenario": scenario,
-                "folds": len(found),
-                "images": images,
-                "correct": correct,
-                "accuracy": accuracies.mean(),
-                "spread": float(accuracies.std(ddof=1)) if len(found) > 1 else math.nan,
-                "low": interval.low,
-                "high": interval.high,
-                "loss": found["loss"].mean(),
-            }
+        means[run, scenario] = FoldMean.of(
+            float(accuracies.mean()),
+            share_interval(accuracies, correct, images, parts),
+            measure="accuracy",
+            change=scenario,
+            model=run,
+            images=images,
+            correct=correct,
+            folds=len(found),
+            spread=float(accuracies.std(ddof=1)) if len(found) > 1 else NAN,
+            loss=float(found["loss"].mean()),
         )
-    columns = ["run", "scenario", "folds", *COUNTED, "accuracy", "spread", "low", "high", "loss"]
-    return pd.DataFrame(rows, columns=columns)
+    return means
 
 
 def share_interval(by_fold: NDArray[np.float64], correct: int, images: int, parts: int) -> Interval:

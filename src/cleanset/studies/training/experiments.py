@@ -10,6 +10,7 @@ squares, their sum over n - 1, and 1 minus both variances.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,12 +18,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
+from cleanset.evaluation.measures import NAN, Difference, columns_of
 from cleanset.statistics.bootstrap import Interval
 from cleanset.statistics.differences import fold_interval, unpaired_difference
 from cleanset.studies.robustness.results import DEFINITIONS
 from cleanset.studies.robustness.scenarios.measures import score_of_squares, spread, squared_deviations
 from cleanset.studies.robustness.scenarios.params import ORIGINAL
-from cleanset.studies.training.accuracies import in_order, tested_to_trained
+from cleanset.studies.training.accuracies import Means, in_order, tested_to_trained
 from cleanset.studies.training.finished import FinishedRun
 
 NOT_COMPARED = {"scenario", "test", "trained_on"}
@@ -47,6 +49,12 @@ class RunPair(NamedTuple):
     def names(self) -> dict[str, str]:
         """The first columns of its rows in tables."""
         return {"pair": self.name, "network": self.ex1.network, "protocol": self.ex1.run.protocol}
+
+    @property
+    def parts(self) -> dict[str, tuple[FinishedRun, Mapping[str, FinishedRun]]]:
+        """The halves of table 3: the run whose accuracy on originals is the mean, and the run of each scenario."""
+        external = dict.fromkeys(self.ex2, self.ex1)
+        return {"external": (self.ex1, external), "internal": (self.baseline, self.ex2)}
 
 
 def pairs(runs: Iterable[FinishedRun]) -> list[RunPair]:
@@ -85,11 +93,40 @@ def _with_ex2_in_name(pair: RunPair) -> RunPair:
     return pair._replace(name=f"{pair.ex1.name}, {first.name}")
 
 
-def gains(found: Iterable[RunPair], by_fold: pd.DataFrame, parts: int) -> pd.DataFrame:
-    """EX2's accuracy on its scenario minus EX1's, by network and scenario, as mean over the folds that both have.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain(Difference):
+    """EX2's accuracy on its scenario, the `change`, minus EX1's: as mean over the folds that both have."""
 
-    The interval is over folds, or over images for one fold and for folds that agree. `by_fold`: of `fold_accuracies`.
-    `parts`: those that the images are divided into, of which a fold tests one.
+    pair: str
+    """The name of the pair of runs."""
+    network: str
+    """The network of both."""
+    protocol: str
+    """The protocol of both."""
+    folds: int
+    """The number of folds that both have."""
+    ex1_accuracy: float
+    """The mean accuracy of EX1, which is `other`."""
+    ex2_accuracy: float
+    """The mean accuracy of EX2, which is `model`."""
+    over: str
+    """What the interval is over: folds, or images for one fold and for folds that agree."""
+
+
+GAIN_COLUMNS = {
+    **columns_of("pair", "network", "protocol"),
+    **columns_of("folds", "ex1_accuracy", "ex2_accuracy", scenario="change", ex1="other", ex2="model"),
+    **columns_of("low", "high", gain="value"),
+    **columns_of(interval="over"),
+}
+"""The columns of gains.csv."""
+
+
+def gains(found: Iterable[RunPair], by_fold: pd.DataFrame, parts: int) -> list[Gain]:
+    """The gain of each network in each scenario that a run of its pair is trained on.
+
+    `by_fold`: of `fold_accuracies`. `parts`: those that the images are divided into, of which a fold tests one. Raises
+    CleansetError for runs without a fold in common.
     """
     rows = []
     for pair in found:
@@ -106,23 +143,23 @@ def gains(found: Iterable[RunPair], by_fold: pd.DataFrame, parts: int) -> pd.Dat
                     "the same folds: train them again"
                 )
             differences = (both["accuracy"] - both["accuracy_other"]).to_numpy("float64")
-            interval, kind = _interval(both, differences, parts)
+            interval, over = _interval(both, differences, parts)
             rows.append(
-                {
+                Gain.of(
+                    float(differences.mean()),
+                    interval,
                     **pair.names,
-                    "scenario": scenario,
-                    "ex1": pair.ex1.name,
-                    "ex2": ex2.name,
-                    "folds": len(both),
-                    "ex1_accuracy": float(both["accuracy_other"].mean()),
-                    "ex2_accuracy": float(both["accuracy"].mean()),
-                    "gain": float(differences.mean()),
-                    "low": interval.low,
-                    "high": interval.high,
-                    "interval": kind,
-                }
+                    measure="accuracy",
+                    change=scenario,
+                    model=ex2.name,
+                    other=pair.ex1.name,
+                    folds=len(both),
+                    ex1_accuracy=float(both["accuracy_other"].mean()),
+                    ex2_accuracy=float(both["accuracy"].mean()),
+                    over=over,
+                )
             )
-    return pd.DataFrame(rows)
+    return rows
 
 
 def _interval(both: pd.DataFrame, differences: NDArray[np.float64], parts: int) -> tuple[Interval, str]:
@@ -135,23 +172,23 @@ def _interval(both: pd.DataFrame, differences: NDArray[np.float64], parts: int) 
     return unpaired_difference(*sums.astype(int).tolist()), "images"
 
 
-CELL_NUMBERS = ["folds", "accuracy", "spread", "low", "high"]
+CELL_COLUMNS = {**columns_of("folds"), **columns_of("spread", "low", "high", accuracy="value")}
 """The numbers of a cell of table 2."""
 
 
-def table_2(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
+def table_2(found: Iterable[RunPair], means: Means) -> pd.DataFrame:
     """Accuracies as in XIMAGENET-12's table 2, its upper half trained on originals, its lower on each scenario.
 
     `trained_on`: `original`, or `scenario` if each accuracy comes from another run. `pair`: EX1's name in the upper
-    half, whose rows two pairs may share. `means`: of `mean_accuracies`.
+    half, whose rows two pairs may share.
     """
-    cells = {(row["run"], row["scenario"]): row for row in means.to_dict("records")}
     rows = []
     for pair in found:
-        tested = [name for name in in_order(name for run, name in cells if run == pair.ex1.name) if name != ORIGINAL]
+        tested = [name for name in in_order(name for run, name in means if run == pair.ex1.name) if name != ORIGINAL]
         sources = [(ORIGINAL, pair.ex1, name) for name in tested]
         sources += [("scenario", run, name) for name, run in pair.ex2.items()]
         for trained_on, run, scenario in sources:
+            cell = means[run.name, scenario]
             rows.append(
                 {
                     "trained_on": trained_on,
@@ -161,7 +198,7 @@ def table_2(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
                     "parameters_in_millions": run.parameters,
                     "run": run.name,
                     "scenario": scenario,
-                    **{name: cells[run.name, scenario][name] for name in CELL_NUMBERS},
+                    **{column: getattr(cell, field) for column, field in CELL_COLUMNS.items()},
                 }
             )
     # two pairs may have one EX1, whose rows are listed once
@@ -174,21 +211,18 @@ MIN_SCENARIOS = 2
 """Scenarios that a variance needs."""
 
 
-def deviations(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
+def deviations(found: Iterable[RunPair], means: Means) -> pd.DataFrame:
     """Accuracy and its squared deviation by network, part and scenario, of the scenarios that EX2 was trained on.
 
     `mu`: the accuracy on originals of EX1 for the external part, of the baseline for the internal one. `run`: the one
-    that the accuracy is of. `means`: of `mean_accuracies`.
+    that the accuracy is of.
     """
-    accuracies = means.set_index(["run", "scenario"])["accuracy"]
     rows = []
     for pair in found:
-        for part, original in (("external", pair.ex1), ("internal", pair.baseline)):
-            mu = float(accuracies[original.name, ORIGINAL])
-            for name, ex2 in pair.ex2.items():
-                run = pair.ex1 if part == "external" else ex2
-                accuracy = float(accuracies[run.name, name])
-                square = float(squared_deviations(np.array([accuracy]), mu)[0])
+        for part, (original, runs) in pair.parts.items():
+            mu = means[original.name, ORIGINAL].value
+            for name, run in runs.items():
+                accuracy = means[run.name, name].value
                 rows.append(
                     {
                         **pair.names,
@@ -197,50 +231,50 @@ def deviations(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
                         "run": run.name,
                         "accuracy": accuracy,
                         "mu": mu,
-                        "squared_deviation": square,
+                        "squared_deviation": float(squared_deviations(np.array([accuracy]), mu)[0]),
                     }
                 )
     return pd.DataFrame(rows)
 
 
-def trained_scores(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
-    """Score by both definitions of each network and its parts, from the `deviations` of each pair.
+def trained_scores(found: Iterable[RunPair], means: Means) -> pd.DataFrame:
+    """Score by both definitions of each network and its parts, from the squared deviations of each pair.
 
-    NaN, with the problem, for fewer than two scenarios. `means`: of `mean_accuracies`.
+    NaN, with the problem, for fewer than two scenarios.
     """
     scores = []
     for pair in found:
-        rows = deviations([pair], means)
-        outer, inner = (rows[rows["part"] == part] for part in ("external", "internal"))
-        outer_squares = outer["squared_deviation"].to_numpy("float64")
+        outer, inner = (
+            np.array([means[run.name, name].value for name, run in runs.items()]) for _, runs in pair.parts.values()
+        )
+        outer_mu, inner_mu = (means[original.name, ORIGINAL].value for original, _ in pair.parts.values())
+        outer_squares = squared_deviations(outer, outer_mu)
         for definition in DEFINITIONS:
             row = {
                 **pair.names,
                 "run": pair.ex1.name,
                 "definition": definition,
                 "scenarios": len(pair.ex2),
-                "external": np.nan,
-                "internal": np.nan,
-                "score": np.nan,
+                "external": NAN,
+                "internal": NAN,
+                "score": NAN,
                 "problem": "",
             }
             scores.append(row)
             if len(pair.ex2) < MIN_SCENARIOS:
                 row["problem"] = f"{len(pair.ex2)} scenario; a variance needs {MIN_SCENARIOS} or more"
                 continue
-            mu = float((outer if definition == "as_written" else inner)["mu"].iloc[0])
-            inner_squares = squared_deviations(inner["accuracy"].to_numpy("float64"), mu)
+            inner_squares = squared_deviations(inner, outer_mu if definition == "as_written" else inner_mu)
             row["external"] = float(spread(outer_squares, definition))
             row["internal"] = float(spread(inner_squares, definition))
             row["score"] = float(score_of_squares(outer_squares, inner_squares, definition))
     return pd.DataFrame(scores)
 
 
-def inner_section(found: Iterable[RunPair], means: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """By the name of a pair, the values for `measures.scenarios.trained`, from `mean_accuracies`."""
-    accuracies = means.set_index(["run", "scenario"])["accuracy"]
+def inner_section(found: Iterable[RunPair], means: Means) -> dict[str, dict[str, float]]:
+    """By the name of a pair, the values for `measures.scenarios.trained`."""
     section = {}
     for pair in found:
         runs = {ORIGINAL: pair.baseline, **pair.ex2}
-        section[pair.name] = {name: round(float(accuracies[run.name, name]), 6) for name, run in runs.items()}
+        section[pair.name] = {name: round(means[run.name, name].value, 6) for name, run in runs.items()}
     return section

@@ -6,10 +6,19 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from cleanset.evaluation.measures import measures_frame
 from cleanset.plumbing.json_files import JsonObject
 from cleanset.studies.robustness.results import records
-from cleanset.studies.training.accuracies import fold_accuracies, mean_accuracies
-from cleanset.studies.training.experiments import deviations, gains, inner_section, pairs, table_2, trained_scores
+from cleanset.studies.training.accuracies import ACCURACY_COLUMNS, fold_accuracies, mean_accuracies
+from cleanset.studies.training.experiments import (
+    GAIN_COLUMNS,
+    deviations,
+    gains,
+    inner_section,
+    pairs,
+    table_2,
+    trained_scores,
+)
 from cleanset.studies.training.finished import FinishedRun
 from cleanset.studies.training.histories import final_values
 from cleanset.studies.training.params import SegmentationMeasures
@@ -48,9 +57,11 @@ def summarise(
         of_class = pd.concat([tests for _, tests in classified], ignore_index=True)
         by_fold = fold_accuracies(of_class)
         means = mean_accuracies(by_fold, parts)
-        tables |= {"class_accuracies": of_class, "fold_accuracies": by_fold, "accuracies": means}
+        tables |= {"class_accuracies": of_class, "fold_accuracies": by_fold}
+        tables["accuracies"] = measures_frame(means.values(), ACCURACY_COLUMNS)
         if found := pairs(each for each, _ in classified):
-            tables |= {"gains": gains(found, by_fold, parts), "table_2": table_2(found, means)}
+            tables["gains"] = measures_frame(gains(found, by_fold, parts), GAIN_COLUMNS)
+            tables["table_2"] = table_2(found, means)
             tables |= {"deviations": deviations(found, means), "trained_scores": trained_scores(found, means)}
             trained = inner_section(found, means)
     segmented = [tests for each, tests in tested if each.run.task == "segmentation"]
