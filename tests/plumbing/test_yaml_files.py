@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 import cleanset
 from cleanset.errors import CleansetError
-from cleanset.plumbing.yaml_files import is_plain_text, parse_document, parse_yaml, read_yaml
+from cleanset.plumbing.yaml_files import is_plain_text, parse_document, parse_yaml, read_study_yaml, read_yaml
 from tests.properties import examples
 
 
@@ -182,3 +182,9 @@ def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
     path.write_bytes("seed: \ufeff7\n".encode())
     with pytest.raises(CleansetError, match=r"the character '.ufeff': write it escaped"):
         read_yaml(path, "")
+
+
+def test_a_missing_file_of_params_may_be_one_that_a_command_was_given(tmp_path: Path) -> None:
+    expected = "missing; expected the params of a study of attacks: correct the path, or put the file back"
+    with pytest.raises(CleansetError, match=expected):
+        read_study_yaml(tmp_path / "params.yaml", "a study of attacks")

@@ -6,6 +6,7 @@ licence. Whatever a file's form, a source is a table of images and their classes
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -79,7 +80,8 @@ class SourceLabels:
     labels: Mapping[str, ImageLabels]
 
 
-def known_sources() -> dict[str, LabelSource]:
+@cache
+def known_sources() -> Mapping[str, LabelSource]:
     """The studies whose published files are read, by name."""
     described = data_beside(__file__, "label_sources.yaml")
     return {name: LabelSource(name=name, **fields) for name, fields in described.items()}

@@ -46,6 +46,14 @@ def read_yaml(path: Path, remedy: str, most: int = MAX_YAML_BYTES, *, merges: bo
     return parse_document(read_text(path, remedy, most), str(path), merges=merges)[0]
 
 
+def read_study_yaml(path: Path, study: str, *, merges: bool = False) -> object:
+    """The content of a params.yaml of a study, or of the file that a command is given in its place.
+
+    Raises CleansetError as `read_yaml` does, whose `merges` it has.
+    """
+    return read_yaml(path, f"expected the params of {study}: correct the path, or put the file back", merges=merges)
+
+
 def data_beside(module: str, name: str) -> Any:
     """The content of a YAML file of this package that lies beside a module; `module` is its `__file__`."""
     return read_yaml(Path(module).with_name(name), "install cleanset again")

@@ -13,7 +13,7 @@ from cleanset.errors import CleansetError
 from cleanset.evaluation.request import Request
 from cleanset.evaluation.specs import CommandModel, Spec, file_stems, is_same_model, parse_specs
 from cleanset.plumbing.validation import check_known, first_problem, validate
-from cleanset.plumbing.yaml_files import read_yaml
+from cleanset.plumbing.yaml_files import read_study_yaml
 from cleanset.studies.attacks.base import InBall, L2Radius, LinfRadius, Norm
 from cleanset.studies.attacks.study import ATTACKS, GUESS, AttackParams
 from cleanset.studies.robustness.opened_images import OpenedImages, open_images
@@ -40,7 +40,7 @@ def attack_params(
         for option, value in (("norm", norm), ("eps", eps)):
             if value is not None:
                 raise CleansetError(f"--{option} {value}: goes with names of attacks; expected {option} in {where}")
-        read = read_yaml(Path(attacks), "expected the params of attacks, as of a study")
+        read = read_study_yaml(Path(attacks), "a study of attacks")
         content: dict[str, object] = dict(read) if isinstance(read, dict) else {}
         if content.pop("wrapped", None):
             raise CleansetError(f"{where}: wrapped: models are named by --model here; leave it out")

@@ -17,7 +17,7 @@ from cleanset.errors import CleansetError
 from cleanset.evaluation.specs import Spec, WrappedNetwork
 from cleanset.plumbing.files import PathBelow, PathOfName, partial_shards
 from cleanset.plumbing.validation import Role, Section, check_known, shown, validate
-from cleanset.plumbing.yaml_files import read_yaml
+from cleanset.plumbing.yaml_files import read_study_yaml
 from cleanset.scoring.logits import Groups
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.attacks.autoattack import AutoAttackAttack, SquareAttack
@@ -338,7 +338,7 @@ def read_attack_params(
     `roles` are the models of the edition, `classes` its class table, `others` the further models that its study of
     robustness measures.
     """
-    content = read_yaml(path, "expected the params of attacks: git checkout it")
+    content = read_study_yaml(path, "a study of attacks")
     params = validate(AttackParams, content, path, context=classes)
     for name, each in params.wrapped.items():
         if name in (*roles, *others):

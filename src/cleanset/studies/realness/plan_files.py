@@ -32,6 +32,7 @@ TEXTS = "texts.yaml"
 
 USUAL_TEXTS = Path(__file__).parent / "static" / TEXTS
 """Those in English."""
+_USUAL: Any = read_yaml(USUAL_TEXTS, "install cleanset again")
 PAGE_IMAGES = f"{PAGE_FOLDER}/images"
 _EXPECTED = "expected the folder that cleanset study plan wrote"
 
@@ -70,12 +71,11 @@ class PlanFiles(BaseModel):
 
 def read_texts(path: Path) -> dict[str, Any]:
     """The texts of the page in a file. Raises CleansetError unless they have the form of USUAL_TEXTS."""
-    usual: Any = read_yaml(USUAL_TEXTS, "")
     found = read_yaml(path, f"expected a translation of a plan's {TEXTS}")
     texts = found if isinstance(found, dict) else {}
-    if wrong := sorted(map(str, usual.keys() ^ texts.keys())):
+    if wrong := sorted(map(str, _USUAL.keys() ^ texts.keys())):
         raise CleansetError(f"{path}: missing or unknown: {join_names(wrong)}; expected the keys of a plan's {TEXTS}")
-    for key, each in usual.items():
+    for key, each in _USUAL.items():
         if _form(texts[key]) != _form(each) or (key == "direction" and texts[key] not in ("ltr", "rtl")):
             raise CleansetError(f"{path}: {key}: {shown(texts[key])}; expected a translation of {shown(each)}")
     return texts

@@ -17,7 +17,7 @@ from cleanset.edition.params import Engine, Params, Score, read_params
 from cleanset.errors import CleansetError
 from cleanset.evaluation.specs import Spec, spec_of_entry
 from cleanset.plumbing.validation import Section, check_known, join_names, shown, validate
-from cleanset.plumbing.yaml_files import read_yaml
+from cleanset.plumbing.yaml_files import read_study_yaml
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
 from cleanset.studies.robustness.corruptions.params import CorruptionMeasures, corruptions_of
 from cleanset.studies.robustness.family import Changing, Family, ReferencedModel
@@ -225,7 +225,7 @@ def read_study_params(
     `measures.corruptions.trained_on` may name beside the measured ones. Without `further`, `further_models` are not
     measured.
     """
-    content = read_yaml(path, "expected the params of a study: git checkout it")
+    content = read_study_yaml(path, "a study of robustness")
     params = validate(StudyParams, content, path, context=classes)
     _check_further(path, params, roles, is_measured=further)
     # measures can be divided only by those of a model that is measured here

@@ -15,7 +15,7 @@ from cleanset.edition.params import Engine, Model
 from cleanset.errors import CleansetError
 from cleanset.evaluation.specs import ModuleModel, TrainedModel, parse_specs
 from cleanset.plumbing.validation import Role, Section, shown
-from cleanset.plumbing.yaml_files import read_yaml
+from cleanset.plumbing.yaml_files import read_study_yaml
 
 
 def _model_or_callable(entry: object, validate: Callable[[object], Model]) -> Model | str:
@@ -39,7 +39,7 @@ else:
 
 def further_roles(params: Path) -> list[str]:
     """The roles in `further_models` of a study's params.yaml, which the stages that run models check."""
-    content = read_yaml(params, "expected the params of a study: git checkout it")
+    content = read_study_yaml(params, "a study of robustness")
     return list((content.get("further_models") if isinstance(content, dict) else None) or {})
 
 

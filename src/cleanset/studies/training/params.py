@@ -14,7 +14,7 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import Engine
 from cleanset.errors import CleansetError
 from cleanset.plumbing.validation import DeviceText, Role, Section, check_known, join_names, shown, validate
-from cleanset.plumbing.yaml_files import read_yaml
+from cleanset.plumbing.yaml_files import read_study_yaml
 from cleanset.studies.attacks.base import Positive
 from cleanset.studies.robustness.scenarios.params import Baselines
 from cleanset.studies.training.run_params import Run
@@ -178,5 +178,5 @@ def grid_runs(grids: Mapping[str, Sequence[str]], runs: Iterable[str], name: str
 
 def read_training_params(path: Path, classes: ClassTable) -> TrainingParams:
     """Read and check a training study's params.yaml, of images of `classes`. Raises CleansetError naming the key."""
-    content = read_yaml(path, "expected the params of a training study: git checkout it", merges=True)
+    content = read_study_yaml(path, "a training study", merges=True)
     return validate(TrainingParams, content, path, context=classes)
