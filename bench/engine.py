@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 from cleanset.classes import imagenet
 from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop
+from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.files import replacing, sha256
 from cleanset.plumbing.machine import available_cores
 from cleanset.scoring.computation import Elsewhere, Opened, Place, Task, Tasks, Worker, compute, further_workers
@@ -47,7 +48,7 @@ from cleanset.studies.robustness.answers import ReadAnswers
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.digests import open_changing
 from cleanset.studies.robustness.families import CHANGING
-from cleanset.studies.robustness.images import STUDY_IMAGES, ChangedImages, ChangeName, StudyFile
+from cleanset.studies.robustness.images import STUDY_IMAGES, ChangedImages, ChangeName
 from cleanset.studies.robustness.one_pass import AskedModel, PassTask, PassWorker, squares
 from measuring import print_machine, print_table, scratch
 
@@ -304,7 +305,7 @@ def changed_images(folder: Path) -> ChangedImages:
         temporary.write_bytes(drawn(0, side=400))
     digest = sha256(path.read_bytes())
     files = {
-        f"{number:05d}.JPEG": StudyFile(path, digest, f"ILSVRC2012_val_{number + 1:08d}") for number in range(2048)
+        f"{number:05d}.JPEG": ImageFile(path, digest, f"ILSVRC2012_val_{number + 1:08d}") for number in range(2048)
     }
     return ChangedImages(files, corrupted_image, 85, 0)
 
@@ -369,7 +370,7 @@ def open_attack(folder: Path, name: str, shards: int, place: Place) -> Opened[An
         name="standard",
         model=model,
         images=pd.DataFrame(rows, columns=STUDY_IMAGES.names),
-        files={file: StudyFile(path, digest, image_id) for file, image_id in ids.items()},
+        files={file: ImageFile(path, digest, image_id) for file, image_id in ids.items()},
         classes=imagenet(),
         judge=judge,
         how=Searching(device, "float32", BATCH),

@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 from cleanset.classes import imagenet
 from cleanset.edition.params import Precision
 from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop
+from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.machine import available_cores
 from cleanset.scoring.decoding import PixelBatch, SharedBatches, worker_processes
@@ -31,7 +32,7 @@ from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.families import CHANGING
-from cleanset.studies.robustness.images import ChangedImages, ChangeName, StudyFile
+from cleanset.studies.robustness.images import ChangedImages, ChangeName
 from cleanset.studies.robustness.one_pass import ModelInPass, OnePass
 from cleanset.studies.robustness.sections import UNCHANGED
 from measuring import REAL, print_machine, print_table, scratch, share
@@ -105,7 +106,7 @@ def rows_of(found: Waited, kind: str) -> list[tuple[str, ...]]:
     ]
 
 
-def stored(folder: Path, count: int) -> tuple[str, dict[str, StudyFile]]:
+def stored(folder: Path, count: int) -> tuple[str, dict[str, ImageFile]]:
     """Description of the images, and `count` files of a study; images are repeated under other names if too few."""
     source, photographs = photographs_or_drawings()
     for number, data in enumerate(photographs[:count]):
@@ -113,7 +114,7 @@ def stored(folder: Path, count: int) -> tuple[str, dict[str, StudyFile]]:
     digests = [sha256(data) for data in photographs[:count]]
     places = (number % len(digests) for number in range(count))
     files = {
-        f"{number:05d}.JPEG": StudyFile(folder / f"{place}.JPEG", digests[place], f"ILSVRC2012_val_{number + 1:08d}")
+        f"{number:05d}.JPEG": ImageFile(folder / f"{place}.JPEG", digests[place], f"ILSVRC2012_val_{number + 1:08d}")
         for number, place in enumerate(places)
     }
     return source, files
@@ -130,7 +131,7 @@ def model_of(name: str, preprocessing: ResizeAndCrop = PREPROCESSING) -> LoadedM
     return LoadedModel(torch.nn.Sequential(normalise, network).eval(), preprocessing, "", classes=len(imagenet()))
 
 
-def waited(model: LoadedModel, files: Mapping[str, StudyFile], device: torch.device, batch_size: int) -> Waited:
+def waited(model: LoadedModel, files: Mapping[str, ImageFile], device: torch.device, batch_size: int) -> Waited:
     """Make the changed images, classify as many, and do both at once, on all cores."""
     names = sorted(ChangeName(file, *change) for file in files for change in CHANGES)
     images = ChangedImages(files, corrupted_image, 85, 0)

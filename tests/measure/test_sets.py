@@ -12,6 +12,7 @@ from PIL import Image
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.measure.notes import UNCHECKED
 from cleanset.measure.sets import EvaluationImage, class_index_of, open_set
 from cleanset.plumbing.files import sha256
 from tests.measure.conftest import COLOURS, draw
@@ -40,7 +41,7 @@ def test_a_folder_per_wnid(folder: Path) -> None:
     found = open_set(str(folder), Edition(Path("nowhere")), [])
     digests = [sha256((folder / file).read_bytes()) for file in COLOURS]
     assert found.items == list(map(EvaluationImage, COLOURS, [0, 1, 1], [None] * 3, digests))
-    assert (found.kind, found.checked, found.notes) == ("folder", None, [])
+    assert (found.kind, found.checked, found.notes) == ("folder", None, [UNCHECKED])
 
 
 def test_a_list_of_images_is_no_set(tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_a_list_of_images_is_no_set(tmp_path: Path) -> None:
 def test_an_image_that_changes_after_the_check_does_not_count(folder: Path) -> None:
     found = open_set(str(folder), Edition(folder), [])
     draw(folder / "n01440764" / "red.png", (254, 0, 0))
-    with pytest.raises(CleansetError, match=r"red.png: SHA-256 .* before: changed while it was read"):
+    with pytest.raises(CleansetError, match=r"red.png: SHA-256 .*, or when it was checked; see cleanset verify"):
         found.read("n01440764/red.png")
 
 
@@ -122,7 +123,7 @@ def test_folders_that_are_named_by_class_index(tmp_path: Path) -> None:
     assert {item.file: item.class_index for item in found.items} == {
         "0/a.png": 0, "002/a.png": 2, "1/a.png": 1, "10/a.png": 10, "999/a.png": 999
     }  # fmt: skip
-    assert found.limits == ("Its folders are numbers, taken for class indices, as ImageNet-V2's are.",)
+    assert found.limits == [UNCHECKED, "Its folders are numbers, taken for class indices, as ImageNet-V2's are."]
     (tmp_path / "1000").mkdir()
     with pytest.raises(CleansetError, match="class_index: '1000'; expected a class index from 0 to 999"):
         open_set(str(tmp_path), Edition(Path("nowhere")), [])

@@ -15,7 +15,7 @@ from cleanset.classes import ClassTable
 from cleanset.evaluation.class_order import order_statement
 from cleanset.measure.measured_models import MeasuredModel, accuracy_card, by_accuracy, notes_of, ranked_pairs
 from cleanset.measure.measures import MEASURES, DeclaredMeasure
-from cleanset.measure.notes import UNCHECKED, Note, table_notes
+from cleanset.measure.notes import Note, table_notes
 from cleanset.measure.pairs import Pair
 from cleanset.measure.sets import EvaluationSet
 from cleanset.measure.table import Cell, MeasureTable, cell, measure_cell
@@ -65,9 +65,7 @@ def about(images: EvaluationSet) -> Iterator[str]:
     classes = images.class_count
     of_classes = f"{classes:,} {'class' if classes == 1 else 'classes'}"
     yield f"{images.name}: {count:,} {'image' if count == 1 else 'images'}, {of_classes}"
-    if images.checked is None:
-        yield UNCHECKED
-    else:
+    if images.checked is not None:
         yield f"SHA-256 of every image as in {images.checked}"
     if statement := order_statement(images.classes):
         yield statement
@@ -99,8 +97,6 @@ def leaderboard_for_paper(images: EvaluationSet, rows: Sequence[MeasuredModel]) 
 def evaluation_notes(images: EvaluationSet, rows: Sequence[MeasuredModel], tests: str) -> list[Note]:
     """The notes of a table of the measures of models on a set."""
     limits = [note for row in rows for note in notes_of(row, images)]
-    if images.checked is None:
-        limits = [UNCHECKED, *limits]
     return table_notes(accuracy_card(images, rows), images.facts, tests=tests, limits=limits)
 
 

@@ -1,26 +1,33 @@
-"""The sets that a model can be measured on: an export, a folder per class, or a list of images (see image_lists)."""
+"""The one record of images that models are measured on: of an export, of several, of a folder per class, of a list.
+
+`image_lists` opens lists of an edition's images, `studies.robustness.opened_images` the sets of a whole edition.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property
 from numbers import Integral
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple, Self
 
+import numpy as np
+import pandas as pd
 from PIL import Image
 
-from cleanset.classes import ClassTable
+from cleanset.classes import IMAGE_ID, ClassTable
 from cleanset.dataset.archives import IMAGE_SUFFIXES, visible_entries
 from cleanset.dataset.label_sources import ImageLabels
+from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, InputError
+from cleanset.images.boxes import Box
 from cleanset.images.codec import decode_file
 from cleanset.loading import missing_export
 from cleanset.measure.factors import ImageFactors
 from cleanset.measure.multilabel import REASSESSED, SetLabels, labels_from
-from cleanset.measure.notes import MeasuredSet
+from cleanset.measure.notes import UNCHECKED, MeasuredSet
 from cleanset.plumbing.files import check_unpacked, sha256
 from cleanset.plumbing.progress import found_in_threads
 from cleanset.plumbing.validation import shown
@@ -33,7 +40,39 @@ _INDEX = re.compile(r"[0-9]{1,4}", re.ASCII)
 NUMBERED = "Its folders are numbers, taken for class indices, as ImageNet-V2's are."
 """The limit of a folder whose classes are known by number alone."""
 
-SetKind = Literal["export", "folder", "list"]
+SetKind = Literal["export", "exports", "folder", "list"]
+
+
+class ImageFile(NamedTuple):
+    """An image by its file; a small tuple, as caches of decoded images are looked up by it."""
+
+    path: Path
+    """Where it lies."""
+    sha256: str
+    """The SHA-256 of its bytes."""
+    image_id: str
+    """The id of the image in it, or the file's name where it has none."""
+
+    def decoded(self) -> Image.Image:
+        """The image. Raises CleansetError if its bytes have changed, or are not a whole JPEG or PNG."""
+        data = read_regular_file(self.path)
+        if (found := sha256(data)) != self.sha256:
+            raise CleansetError(
+                f"{self.path}: SHA-256 {found}, expected {self.sha256} as in the manifest, or when it was checked; "
+                "see cleanset verify"
+            )
+        return decode_file(data, self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class SetImages:
+    """The images as they lie there, by file; a callable that can be pickled, for worker processes."""
+
+    files: Mapping[str, ImageFile]
+
+    def __call__(self, file: str) -> Image.Image:
+        """The decoded image. Raises CleansetError as `ImageFile.decoded`."""
+        return self.files[file].decoded()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +89,20 @@ class EvaluationImage:
     sha256: str
     """Of the bytes of the file."""
 
+    image_id: str = field(default="", compare=False)
+    """Its id; the path of its file where it has none."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+    crop: Box | None = field(default=None, compare=False)
+    """None: it is whole."""
+
+    sets: Sequence[str] = field(default=(), compare=False)
+    """The roles in whose sets it is."""
+
+    path: Path | None = field(default=None, compare=False)
+    """Where its file lies; None: in an archive."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class EvaluationSet:
     """A set to measure models on: its images, their classes, and how they are read."""
 
@@ -99,6 +150,53 @@ class EvaluationSet:
     factors: ImageFactors | None = None
     """The factors of its images; None: they are not measured by factor."""
 
+    owners: Sequence[str] = ()
+    """The roles whose whole sets these are."""
+
+    selections: Sequence[str] = ("all",)
+    """The selections of its images that robustness is measured on."""
+
+    edition: Edition | None = None
+    """The edition that the images are of, where its scores are, too; None: not known."""
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """Rows of STUDY_IMAGES, by which changes and attacks take the images."""
+        return pd.DataFrame(
+            {
+                "file": [item.file for item in self.items],
+                "image_id": [item.image_id or item.file for item in self.items],
+                "class_index": np.array([item.class_index for item in self.items], np.int64),
+                "crop": pd.Series([item.crop for item in self.items], dtype=object),
+                "file_sha256": [item.sha256 for item in self.items],
+                "sets": pd.Series([[*item.sets] for item in self.items], dtype=object),
+            }
+        )
+
+    @cached_property
+    def files(self) -> dict[str, ImageFile]:
+        """The images that lie in files, by file, each by its whole path."""
+        return {
+            item.file: ImageFile(item.path.resolve(), item.sha256, item.image_id or item.file)
+            for item in self.items
+            if item.path is not None
+        }
+
+    @property
+    def edition_classes(self) -> list[int]:
+        """The class indices of the edition, or without one of the images: a prediction may be restricted to them."""
+        if self.edition is None:
+            return sorted({item.class_index for item in self.items})
+        return read_params(self.edition.folder).dataset.class_list(self.classes)
+
+    def about(self) -> list[str]:
+        """The name, the numbers of images and classes, and the notes, in lines."""
+        return [f"{self.name}: {len(self.items):,} images of {self.class_count:,} classes", *self.notes]
+
+    def only(self, files: Container[str]) -> Self:
+        """The same with some of the images alone."""
+        return replace(self, items=[item for item in self.items if item.file in files])
+
     @property
     def facts(self) -> MeasuredSet:
         """The facts that every table of measures on it carries."""
@@ -120,18 +218,8 @@ class EvaluationSet:
         return self.class_count if self.is_restricted else len(self.classes)
 
 
-def _read_in_folder(folder: Path, sha256_of: Mapping[str, str], file: str) -> Image.Image:
-    """An image of a folder. Raises CleansetError if its bytes have changed, or are not a whole JPEG or PNG."""
-    path = folder / file
-    data = read_regular_file(path)
-    if (found := sha256(data)) != sha256_of[file]:
-        raise CleansetError(f"{path}: SHA-256 {found}, {sha256_of[file]} before: changed while it was read")
-    return decode_file(data, path)
-
-
-def _reader(folder: Path, items: Sequence[EvaluationImage]) -> Callable[[str], Image.Image]:
-    # a partial function can be pickled, as worker processes need it
-    return partial(_read_in_folder, folder, {item.file: item.sha256 for item in items})
+def _reader(items: Sequence[EvaluationImage]) -> SetImages:
+    return SetImages({item.file: ImageFile(item.path, item.sha256, item.image_id) for item in items if item.path})
 
 
 def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet:
@@ -143,7 +231,7 @@ def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet
         folder = edition.export(name)
         if not (folder / MANIFEST).is_file():
             raise missing_export(folder, name, edition.folder)
-        return _export(name, folder)
+        return replace(_export(name, folder), owners=[name], edition=edition)
     check_unpacked(Path(name), "a set's folder, or the tar of cleanset publish")
     folder = one_set(opened(name))
     if (folder / MANIFEST).is_file():
@@ -167,7 +255,16 @@ def _export(name: str, folder: Path) -> EvaluationSet:
 
     def check(entry: Entry) -> EvaluationImage:
         read_image(folder, entry)
-        return EvaluationImage(entry.file, entry.class_index, entry.tier, entry.file_sha256)
+        return EvaluationImage(
+            file=entry.file,
+            class_index=entry.class_index,
+            tier=entry.tier,
+            sha256=entry.file_sha256,
+            image_id=entry.image_id,
+            crop=entry.crop,
+            sets=(name,),
+            path=folder / entry.file,
+        )
 
     release = read_release(folder)
     is_random = in_random_order(entries)
@@ -178,7 +275,7 @@ def _export(name: str, folder: Path) -> EvaluationSet:
         name=name,
         kind="export",
         items=items,
-        read=_reader(folder, items),
+        read=_reader(items),
         checked="the manifest",
         classes=listed.classes,
         version=None if release.version == UNPUBLISHED else release.version,
@@ -223,18 +320,26 @@ def _image_folder(name: str, folder: Path, classes: ClassTable) -> EvaluationSet
         raise CleansetError(f"{folder}: no images; expected JPEGs or PNGs in folders like {classes.example_key}")
 
     def measure(file: str) -> EvaluationImage:
-        digest = sha256(read_regular_file(folder / file))
-        return EvaluationImage(file, indices[file.partition("/")[0]], None, digest)
+        path = folder / file
+        image_id = IMAGE_ID.match(path.name)
+        return EvaluationImage(
+            file=file,
+            class_index=indices[file.partition("/")[0]],
+            tier=None,
+            sha256=sha256(read_regular_file(path)),
+            image_id=image_id[0] if image_id else file,
+            path=path,
+        )
 
     items = found_in_threads(measure, files, "check")
     return EvaluationSet(
         name=name,
         kind="folder",
         items=items,
-        read=_reader(folder, items),
+        read=_reader(items),
         checked=None,
         classes=classes,
-        limits=() if numbers is None else (NUMBERED,),
+        limits=[UNCHECKED, *([] if numbers is None else [NUMBERED])],
         order=files,
         # a folder for each class, as ImageNet's validation images are unpacked: the folder is the original label
         labels=SetLabels(original={item.file: item.class_index for item in items}),

@@ -8,26 +8,32 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from PIL import Image
 
 from cleanset.classes import imagenet
 from cleanset.measure.compare.compared_tables import ranking_for_paper
 from cleanset.measure.compare.result_files import are_results
 from cleanset.measure.compare.results import ComparedResults, run
+from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.plumbing.json_files import with_digest
 from cleanset.studies.attacks.evaluation_results import AttackedModels, content_of
 from cleanset.studies.attacks.evaluation_tables import paper_table
 from cleanset.studies.attacks.results import Attacked, Trust, measure_lines
 from cleanset.studies.attacks.study import AttackParams
-from cleanset.studies.robustness.opened_images import OpenedImages
 from tests.measure.notes_read import FORMS, notes_read
 
 FILES = [f"n01440764/{number}.png" for number in range(8)]
-IMAGES = pd.DataFrame(
-    {
-        "file": FILES,
-        "class_index": [0] * 8,
-        "file_sha256": [f"{number}" * 64 for number in range(8)],
-    }
+IMAGES = EvaluationSet(
+    name="set_1",
+    kind="export",
+    items=[EvaluationImage(file, 0, None, f"{number}" * 64) for number, file in enumerate(FILES)],
+    read=Image.open,
+    checked="the manifest",
+    classes=imagenet(),
+    version="1.2.0",
+    selection="chosen among the images that easy classifies correctly",
+    selected_by="easy",
+    limits=["A trial."],
 )
 PARAMS = AttackParams.model_validate(
     {"attacks": {"pgd": {"eps": "4/255", "steps": 7}, "far": {"kind": "pgd", "norm": "L2", "eps": 0.5, "steps": 3}}}
@@ -52,21 +58,10 @@ def broken(*numbers: int, misclassified: tuple[int, ...] = ()) -> pd.DataFrame:
 def attacked(**models: tuple[int, ...]) -> AttackedModels:
     """Models by the images that pgd breaks; the other attack breaks none."""
     found = {model: Attacked({"pgd": broken(*numbers), "far": broken()}) for model, numbers in models.items()}
-    images = OpenedImages(
-        name="set_1",
-        images=IMAGES,
-        files={},
-        classes=imagenet(),
-        edition_classes=[0],
-        version="1.2.0",
-        selection="chosen among the images that easy classifies correctly",
-        selected_by="easy",
-        limits=["A trial."],
-    )
     lines = measure_lines(found, PARAMS.threats, PARAMS.resampling)
     problems = {("far", "weak"): "too slow"} if "weak" in models else {}
     return AttackedModels(
-        images=images,
+        images=IMAGES,
         params=PARAMS,
         models=list(models),
         attacked=found,

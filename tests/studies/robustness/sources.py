@@ -8,8 +8,9 @@ import pandas as pd
 from PIL import Image
 
 from cleanset.classes import imagenet
+from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.files import sha256
-from cleanset.studies.robustness.images import STUDY_IMAGES, Sources, Study, StudyFile
+from cleanset.studies.robustness.images import STUDY_IMAGES, Sources, Study
 from tests.studies.robustness.drawn import drawn
 
 
@@ -20,7 +21,7 @@ def sources_of(folder: Path, classes: Sequence[int] = (1, 2), prefix: str = "", 
     for number, class_index in enumerate(classes, 1):
         path = folder / f"{prefix}{number}.png"
         Image.fromarray(np.roll(drawn(), number + shift, axis=1)).save(path)
-        file = files[path.name] = StudyFile(path, sha256(path.read_bytes()), f"ILSVRC2012_val_{number:08}")
+        file = files[path.name] = ImageFile(path, sha256(path.read_bytes()), f"ILSVRC2012_val_{number:08}")
         rows.append((path.name, file.image_id, class_index, None, file.sha256, ["one"]))
     images = pd.DataFrame(rows, columns=STUDY_IMAGES.names)
     return Sources(

@@ -260,9 +260,9 @@ def test_a_folder_per_wnid(edition: Edition, tmp_path: Path) -> None:
         shutil.copy(path, tmp_path / "set" / path.parent.name / name)
     found = open_images(str(tmp_path / "set"), edition, ["standard"])
     wnid = chosen[0].parent.name
-    assert found.images["image_id"].tolist()[-1 if wnid == chosen[-1].parent.name else 2] == f"{wnid}/mine.png"
-    assert set(found.images["image_id"]) >= {path.name[:23] for path in chosen[1:]}
-    assert list(found.edition_classes) == sorted(set(found.images["class_index"]))
+    assert found.rows["image_id"].tolist()[-1 if wnid == chosen[-1].parent.name else 2] == f"{wnid}/mine.png"
+    assert set(found.rows["image_id"]) >= {path.name[:23] for path in chosen[1:]}
+    assert list(found.edition_classes) == sorted(set(found.rows["class_index"]))
     wanted = Request(str(tmp_path / "set"), ["norm_robust"]), tmp_path / "out", params_file(tmp_path)
     result = evaluation.run(edition, *wanted)
     assert values(result.measured["corruptions"][0], "all", "norm_robust").keys() >= {("error", "contrast")}
@@ -285,7 +285,7 @@ def test_a_file_of_names(edition: Edition, tmp_path: Path) -> None:
     names, path = table["image_id"].tolist()[5:2:-1], tmp_path / "names.txt"
     path.write_text("\n".join(names) + "\n")
     found = open_images(str(path), edition, ["standard"])
-    assert found.images["file"].tolist() == table[table["image_id"].isin(names)]["file"].tolist()
+    assert found.rows["file"].tolist() == table[table["image_id"].isin(names)]["file"].tolist()
     assert len(found.edition_classes) == 12
     assert (found.selections, found.notes) == (("all",), ["of 21 images of the sets those that names.txt names"])
     path.write_text("ILSVRC2012_val_00050000\n")
@@ -413,7 +413,7 @@ def test_a_damaged_image(tmp_path: Path) -> None:
     (tmp_path / "n01440764").mkdir()
     Image.new("RGB", (300, 300)).save(tmp_path / "n01440764" / "a.png")
     found = open_images(str(tmp_path), Edition(tmp_path), [])
-    assert found.images["image_id"].tolist() == ["n01440764/a.png"]
+    assert found.rows["image_id"].tolist() == ["n01440764/a.png"]
     assert (found.selections, found.owners, found.edition) == (("all",), (), None)
 
 

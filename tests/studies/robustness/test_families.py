@@ -15,6 +15,7 @@ from cleanset.classes import imagenet
 from cleanset.measure.comparability import images_digest
 from cleanset.measure.compare.result_files import headlines_of
 from cleanset.measure.notes import MeasuredSet
+from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.validation import Section
 from cleanset.scoring.scorer import Scored, to_table
 from cleanset.statistics.bootstrap import Resamples
@@ -23,14 +24,7 @@ from cleanset.studies.robustness.answer_arrays import Answers, Chosen
 from cleanset.studies.robustness.answers import ReadAnswers, predictions_table
 from cleanset.studies.robustness.families import FAMILIES, change_plan, families_in, notice, with_sections
 from cleanset.studies.robustness.family import Changing, Family, PagesData, SheetLayout
-from cleanset.studies.robustness.images import (
-    AnswerFiles,
-    ChangeName,
-    Sources,
-    StudyFile,
-    base_pixels,
-    images_sha256,
-)
+from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Sources, base_pixels, images_sha256
 from cleanset.studies.robustness.measuring import Studied, measure
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
@@ -73,7 +67,7 @@ class FadeFamily(Family):
     def make_images(self, sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
         return Changing(lambda file, *_: base_pixels(file) // 2, {})
 
-    def read_images(self, folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
+    def read_images(self, folder: Path, images: Sequence[ImageFile], params: CommonParams) -> Changing:
         raise NotImplementedError
 
     def read(self, answers: pd.DataFrame, params: CommonParams) -> np.ndarray:

@@ -19,6 +19,7 @@ from PIL import Image
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
+from cleanset.measure.sets import ImageFile
 from cleanset.studies.robustness import published_images
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS as TEST_CORRUPTIONS
 from cleanset.studies.robustness.digests import DigestRun
@@ -30,7 +31,7 @@ from cleanset.studies.robustness.families import (
     measured_images,
     notice,
 )
-from cleanset.studies.robustness.images import ChangedImages, ChangeName, Sources, Study, StudyFile
+from cleanset.studies.robustness.images import ChangedImages, ChangeName, Sources, Study
 from cleanset.studies.robustness.published_images import EXPECTED_VIDEO, video
 from tests.studies.robustness.drawn import drawn
 
@@ -44,7 +45,7 @@ CROPPED = "n01443537/ILSVRC2012_val_00000003_0_0_90_90.png"
 @pytest.fixture
 def sources(tmp_path: Path) -> Sources:
     """Two whole images of two classes, and a cropped one."""
-    files: dict[str, StudyFile] = {}
+    files: dict[str, ImageFile] = {}
     rows: list[tuple[Path, str, tuple[int, int, int, int] | None]] = []
     for number, wnid in ((1, "n01440764"), (2, "n01443537")):
         image_id = f"ILSVRC2012_val_{number:08}"
@@ -58,7 +59,7 @@ def sources(tmp_path: Path) -> Sources:
     table = []
     for class_index, (path, image_id, crop) in enumerate(rows):
         name = path.relative_to(tmp_path / "set").as_posix()
-        files[name] = StudyFile(path, hashlib.sha256(path.read_bytes()).hexdigest(), image_id)
+        files[name] = ImageFile(path, hashlib.sha256(path.read_bytes()).hexdigest(), image_id)
         table.append((name, image_id, min(class_index, 1), crop, files[name].sha256, ["one"]))
     columns = ["file", "image_id", "class_index", "crop", "file_sha256", "sets"]
     images = pd.DataFrame(table, columns=columns)
@@ -469,7 +470,7 @@ def test_names_that_a_file_may_not_match_by(sources: Sources) -> None:
     one = Sources(
         images=images,
         masks=sources.masks[:1],
-        files={"n01440764/a.png": StudyFile(own, "0" * 64, "a")},
+        files={"n01440764/a.png": ImageFile(own, "0" * 64, "a")},
         study=sources.study,
         classes=imagenet(),
     )

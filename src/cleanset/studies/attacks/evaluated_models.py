@@ -5,13 +5,12 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from types import MappingProxyType
 
-import pandas as pd
-
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Engine, read_params
 from cleanset.errors import CleansetError
 from cleanset.evaluation.models import NamedModel, open_model
 from cleanset.evaluation.specs import CommandModel, Spec, WrappedNetwork, is_same_model
+from cleanset.measure.sets import EvaluationSet
 from cleanset.plumbing.files import sha256_of
 from cleanset.plumbing.json_files import JsonMapping, JsonObject
 from cleanset.scoring.computation import Opened, Place
@@ -31,9 +30,7 @@ from cleanset.studies.attacks.straight_through import with_straight_through
 from cleanset.studies.attacks.study import AllParams, AttackedFolder, AttackStudy, WrappedModel
 from cleanset.studies.attacks.targets import AttackedModel, Searching, guess_of, scores_check
 from cleanset.studies.robustness.families import OpenedStudy
-from cleanset.studies.robustness.images import STUDY_IMAGES, files_of, images_for
-from cleanset.studies.robustness.opened_images import OpenedImages
-from cleanset.tables import read_table
+from cleanset.studies.robustness.images import images_for
 
 EVALUATING = (__name__, *SEARCHING)
 """Modules that a worker process of attacks imports."""
@@ -70,19 +67,11 @@ class EvaluatedModel:
         """
         spec = params.spec_of(name)
         roles = [role for role, model in params.edition.models.items() if role != name and not model.is_list]
-        images = target_images(study, params, name)
-        opened = OpenedImages(
-            name=str(study.folder),
-            images=images,
-            files=files_of(study.edition, images),
-            classes=params.classes,
-            edition_classes=params.edition.dataset.class_list(params.classes),
-        )
         request = AttackRequest(
             specs=[spec],
             others=[params.spec_of(role) for role in roles],
             score=params.edition.score,
-            images=opened,
+            images=target_images(params, name),
             params=params.attacks,
             out=study.data,
             lpips_folder=study.folder,
@@ -112,7 +101,7 @@ class EvaluatedModel:
         return AttackedModel(
             name=named.name,
             model=named.loaded,
-            images=self.request.images.images,
+            images=self.request.images.rows,
             files=self.request.images.files,
             classes=self.classes,
             judge=Judge(named.loaded, device.torch, lpips, self.settings.precision),
@@ -186,29 +175,26 @@ class EvaluatedModel:
         return partial(_anew, self.spec, self.settings, self.classes)
 
 
-def target_images(study: AttackStudy, params: AllParams, name: str) -> pd.DataFrame:
-    """The images that a model of a study may be attacked on, rows of STUDY_IMAGES.
+def target_images(params: AllParams, name: str) -> EvaluationSet:
+    """The images that a model of a study may be attacked on.
 
     Raises CleansetError where none is of a class of the model's groups.
     """
     around = params.attacks.wrapped.get(name)
     role = name if around is None else around.model
-    images = images_for(
-        read_table(study.robustness.images, STUDY_IMAGES, params.classes),
-        params.robustness.images,
-        role,
-        params.robustness.classes_of(role, params.classes),
-    )
+    images = params.opened.images
+    robustness = params.robustness
+    seen = images_for(images.rows, robustness.images, role, robustness.classes_of(role, params.classes))
     groups = None if around is None else around.two_groups(params.classes)
-    if groups is None:
-        return images
-    of_a_group = [groups.group_of(index) is not None for index in images["class_index"].tolist()]
-    if not any(of_a_group):
-        raise CleansetError(
-            f"wrapped.{name}.groups: none of the study's {len(images)} images is of one of their classes; "
-            "expected at least one: name classes of the edition"
-        )
-    return images[of_a_group].reset_index(drop=True)
+    if groups is not None:
+        of_a_group = [groups.group_of(index) is not None for index in seen["class_index"].tolist()]
+        if not any(of_a_group):
+            raise CleansetError(
+                f"wrapped.{name}.groups: none of the study's {len(seen)} images is of one of their classes; "
+                "expected at least one: name classes of the edition"
+            )
+        seen = seen[of_a_group]
+    return images.only(set(seen["file"]))
 
 
 def _open_evaluated(evaluated: EvaluatedModel, name: str, place: Place) -> Opened[FoundGroup]:

@@ -6,13 +6,13 @@ from typing import Any
 
 from cleanset.evaluation.measures import Measure
 from cleanset.measure.comparability import ComparabilityCard
+from cleanset.measure.sets import EvaluationSet
 from cleanset.studies.attacks.comparison import attack_card, misses_of
 from cleanset.studies.attacks.results import ROBUST_MEASURES, Attacked, by_name
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.attacks.threats import ThreatModel
 from cleanset.studies.attacks.warnings import WarningRecord
 from cleanset.studies.robustness.images import images_sha256
-from cleanset.studies.robustness.opened_images import OpenedImages
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +22,7 @@ class AttackedModels:
     `straight_through`: the steps of the networks that gradients passed straight through.
     """
 
-    images: OpenedImages
+    images: EvaluationSet
     params: AttackParams
     models: Sequence[str]
     attacked: Mapping[str, Attacked]
@@ -43,9 +43,9 @@ def content_of(evaluated: AttackedModels) -> dict[str, object]:
     return {
         "set": {
             **images.facts.as_json(),
-            "images": len(images.images),
-            "images_sha256": images_sha256(images.images),
-            "classes": int(images.images["class_index"].nunique()),
+            "images": len(images.items),
+            "images_sha256": images_sha256(images.rows),
+            "classes": images.class_count,
         },
         "families": {threat.name: _threat_content(evaluated, threat) for threat in measured_threats(evaluated)},
         "attacks": {name: attack.model_dump() for name, attack in params.attacks.items()},
@@ -68,7 +68,7 @@ def threat_card(evaluated: AttackedModels, threat: ThreatModel) -> Comparability
     """The card of the robust accuracies in a threat model."""
     models = [model for model in evaluated.models if evaluated.value(threat.name, model, "robust_high")]
     images = evaluated.images
-    return attack_card(images.images, evaluated.params, threat, models, predicted=len(images.classes))
+    return attack_card(images.rows, evaluated.params, threat, models, predicted=len(images.classes))
 
 
 def _threat_content(evaluated: AttackedModels, threat: ThreatModel) -> dict[str, object]:
@@ -84,9 +84,9 @@ def _threat_content(evaluated: AttackedModels, threat: ThreatModel) -> dict[str,
             "chose_images": model == images.selected_by,
             "notes": limits_of_model(evaluated, model),
         }
-        misses = misses_of(threat, evaluated.attacked[model], images.images)
+        misses = misses_of(threat, evaluated.attacked[model], images.rows)
         if misses is not None:
-            count = len(images.images)
+            count = len(images.rows)
             entry |= {"images": count, "correct": count - misses.total(), "misclassified": sorted(misses.elements())}
         models.append(entry)
     return {"comparability": card.as_json(), "models": models}

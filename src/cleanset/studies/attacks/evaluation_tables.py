@@ -35,7 +35,7 @@ def as_text(evaluated: AttackedModels) -> Group:
     parts += [Text(), Text(MEANING_OF_SHARES)]
     images = evaluated.images
     for threat in measured_threats(evaluated):
-        if tested := robust_pairs(threat, evaluated.attacked, images.images, images.selected_by):
+        if tested := robust_pairs(threat, evaluated.attacked, images.rows, images.selected_by):
             names = list(dict.fromkeys(name for pair in tested for name in (pair.model, pair.other)))
             listed = ", ".join(f"#{rank} {name}" for rank, name in enumerate(names, start=1))
             table = pairs_table(names, tested)
@@ -114,7 +114,7 @@ def paper_table(evaluated: AttackedModels) -> MeasureTable:
     )
     images = evaluated.images
     tested = {
-        threat.name: robust_pairs(threat, evaluated.attacked, images.images, images.selected_by)
+        threat.name: robust_pairs(threat, evaluated.attacked, images.rows, images.selected_by)
         for threat in measured_threats(evaluated)
     }
     notes = attack_notes(

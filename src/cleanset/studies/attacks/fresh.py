@@ -20,6 +20,7 @@ import numpy as np
 
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import PixelPlanes
+from cleanset.measure.sets import ImageFile, SetImages
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.interpreter import code_command
 from cleanset.scoring.consistency import MAX_CHECKED
@@ -32,7 +33,6 @@ from cleanset.studies.attacks.judge import ImageLogits, Judge
 from cleanset.studies.attacks.probing import answers_in_batches
 from cleanset.studies.attacks.signs import SeenSign, rounded_dependence
 from cleanset.studies.attacks.targets import Searching
-from cleanset.studies.robustness.images import SetImages, StudyFile
 
 StoredLogits = Mapping[tuple[str, str], ImageLogits]
 """Logits by attack and file."""
@@ -69,7 +69,7 @@ class FreshModel:
 
     load: Callable[[], LoadedModel]
     how: Searching
-    files: Mapping[str, StudyFile]
+    files: Mapping[str, ImageFile]
     """The images of the set, by file."""
 
     attacked_at: float | None

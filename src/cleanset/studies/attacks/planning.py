@@ -140,7 +140,7 @@ class _CountedStudy:
         """The images of a model, at most as many as the params allow where none are here."""
         if not self.has_images:
             return expected_images(self.params.edition, self.params.classes)
-        return len(target_images(self.study, self.params, model))
+        return len(target_images(self.params, model).items)
 
     def _stage(self, name: str, model: str) -> str:
         """The stage of dvc.yaml."""
@@ -189,7 +189,7 @@ class _CountedRequest:
             self.request.params,
             name,
             spec.text,
-            images=len(images.images),
+            images=len(images.items),
             sources=len(others),
             classes=len(images.classes),
         )

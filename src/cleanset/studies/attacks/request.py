@@ -12,11 +12,12 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.request import Request
 from cleanset.evaluation.specs import CommandModel, Spec, file_stems, is_same_model, parse_specs
+from cleanset.measure.sets import EvaluationSet
 from cleanset.plumbing.validation import check_known, first_problem, validate
 from cleanset.plumbing.yaml_files import read_study_yaml
 from cleanset.studies.attacks.base import InBall, L2Radius, LinfRadius, Norm
 from cleanset.studies.attacks.study import ATTACKS, GUESS, AttackParams
-from cleanset.studies.robustness.opened_images import OpenedImages, open_images
+from cleanset.studies.robustness.opened_images import open_images
 
 BLACK_BOX = [name for name, kind in ATTACKS.items() if kind.uses == "classes" and name != GUESS]
 """The attacks that need a model's classes alone."""
@@ -97,7 +98,7 @@ class AttackRequest:
     others: Sequence[Spec]
     """The models that images are made on."""
     score: Score
-    images: OpenedImages
+    images: EvaluationSet
     params: AttackParams
     out: Path
     """The folder of the results, of which an earlier run's are reused."""
@@ -135,7 +136,7 @@ class AttackRequest:
         if "transfer" in kinds:
             _check_sources(specs, others)
         images = open_images(str(wanted.name), edition, roles)
-        if "boundary" in kinds and images.images["class_index"].nunique() < 2:
+        if "boundary" in kinds and images.class_count < 2:
             raise CleansetError(
                 f"boundary: all images of {wanted.name} are of one class; expected one of another class to start from: "
                 "name other images, or leave boundary out"

@@ -13,9 +13,9 @@ from PIL import Image
 from cleanset.classes import ClassTable
 from cleanset.images import codec
 from cleanset.images.preprocessing import PixelPlanes, Preprocessing, enlarged_difference, jpeg
+from cleanset.measure.sets import ImageFile, SetImages
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.logits import Groups
-from cleanset.studies.robustness.images import SetImages, StudyFile
 from cleanset.studies.robustness.pages import spread_over_classes
 
 SHEET_IMAGES = 3
@@ -45,7 +45,7 @@ def some_results(results: pd.DataFrame) -> list[dict[str, Any]]:
 class SheetImages:
     """The images that the page shows of an attack on a model."""
 
-    files: Mapping[str, StudyFile]
+    files: Mapping[str, ImageFile]
     """The images of the finished sets, by file."""
 
     attacked: Path

@@ -18,6 +18,7 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import Params, Precision
 from cleanset.evaluation.models import NamedModel
 from cleanset.images.preprocessing import PixelPlanes, Resized
+from cleanset.measure.sets import ImageFile, SetImages
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.devices import device_of
 from cleanset.scoring.differentiable import PixelNetwork, wrap_network
@@ -30,14 +31,7 @@ from cleanset.studies.attacks.judge import ImageLogits, Judge
 from cleanset.studies.attacks.study import AttackStudy, WrappedModel
 from cleanset.studies.robustness.answers import ANSWER_TABLES, answer_columns, check_of_stored, with_step
 from cleanset.studies.robustness.families import StudyParams, change_plan, family_named
-from cleanset.studies.robustness.images import (
-    ChangedImages,
-    ChangeName,
-    SetImages,
-    Sources,
-    Study,
-    StudyFile,
-)
+from cleanset.studies.robustness.images import ChangedImages, ChangeName, Sources, Study
 from cleanset.studies.robustness.sections import CLEAN
 from cleanset.studies.robustness.sections import UNCHANGED as UNCHANGED_IMAGE
 from cleanset.tables import read_table
@@ -97,7 +91,7 @@ class AttackedModel:
     images: pd.DataFrame
     """Rows of STUDY_IMAGES: the images that it may be attacked on."""
 
-    files: Mapping[str, StudyFile]
+    files: Mapping[str, ImageFile]
     """Where each image lies, by file."""
 
     classes: ClassTable

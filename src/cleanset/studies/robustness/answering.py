@@ -19,6 +19,7 @@ from cleanset.edition.params import Engine
 from cleanset.errors import CleansetError
 from cleanset.evaluation.models import open_model
 from cleanset.evaluation.specs import ModuleModel
+from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.json_files import with_digest, write_json
 from cleanset.plumbing.progress import print_notice
 from cleanset.scoring.computation import Elsewhere, Opened, Place
@@ -48,7 +49,7 @@ from cleanset.studies.robustness.families import (
     change_plan,
     family_named,
 )
-from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Study, StudyFile, images_for, rows_sha256
+from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Study, images_for, rows_sha256
 from cleanset.studies.robustness.one_pass import (
     FAILURES,
     AskedModel,
@@ -146,7 +147,7 @@ def predict(
     targets: Sequence[AnsweringModel],
     wanted: StudyParams,
     plan: ChangePlan,
-    files: Mapping[str, StudyFile],
+    files: Mapping[str, ImageFile],
     digests: TakenDigests | None = None,
     others: Callable[[], Iterable[AnsweringModel]] = lambda: (),
     opening: "PassOpening | None" = None,
@@ -208,7 +209,7 @@ def opened_pass(
     targets: Sequence[AnsweringModel],
     wanted: StudyParams,
     plan: ChangePlan,
-    files: Mapping[str, StudyFile],
+    files: Mapping[str, ImageFile],
     *,
     takes_digests: bool,
 ) -> Opened[ShownShard]:
@@ -277,7 +278,7 @@ class _FamilyAnswers(ModelInPass):
     """
 
     def __init__(
-        self, target: AnsweringModel, wanted: StudyParams, of_all: ChangePlan, files: Mapping[str, StudyFile]
+        self, target: AnsweringModel, wanted: StudyParams, of_all: ChangePlan, files: Mapping[str, ImageFile]
     ) -> None:
         self.target = target
         self.wanted = wanted
@@ -435,12 +436,12 @@ class StudyModels:
         spec = opened.spec_of(role)
         found = open_model(spec, self.settings, opened.classes)
         is_stored = role in opened.stored and self.settings.precision == "float64"
-        edition = opened.study.edition if opened.given is None else opened.given.edition
+        edition = opened.images.edition
         return AnsweringModel(
             name=role,
             model=found.loaded,
             settings=self.settings,
-            edition_classes=opened.edition_classes,
+            edition_classes=opened.images.edition_classes,
             answers=opened.answers,
             check=check_of_stored(edition, role, opened.classes) if is_stored and edition else None,
             # the weights of a custom model do not tell all; outside DVC nothing else does

@@ -25,6 +25,7 @@ from cleanset.measure.comparability import (
 from cleanset.measure.compare.model_index import check_hub, write_hub
 from cleanset.measure.compare.result_files import RESULTS, parse_results
 from cleanset.measure.measured_models import not_deterministic
+from cleanset.measure.sets import EvaluationSet, SetImages
 from cleanset.measure.table import MeasureTable, cell
 from cleanset.plumbing.files import remove_abandoned
 from cleanset.plumbing.json_files import with_digest, write_json
@@ -45,9 +46,9 @@ from cleanset.studies.robustness.families import (
     read_study_params,
 )
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.images import AnswerFiles, SetImages, Sources, Study
+from cleanset.studies.robustness.images import AnswerFiles, Sources, Study
 from cleanset.studies.robustness.measuring import Measured, measure, studied_of
-from cleanset.studies.robustness.opened_images import OpenedImages, open_images
+from cleanset.studies.robustness.opened_images import open_images
 from cleanset.studies.robustness.pages import whole_table
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ DEFAULTS: dict[str, object] = {family.name: {"names": list(family.default_names)
 class Evaluated:
     """The results of `robustness evaluate`."""
 
-    images: OpenedImages
+    images: EvaluationSet
     """The images that the models were measured on."""
     measured: Mapping[str, Measured]
     """The measures of models, and of every two models, by family."""
@@ -95,7 +96,6 @@ def study_in_memory(edition: Edition, wanted: Request, out: Path, params_file: P
         specs=dict(zip(names, specs, strict=True)),
         score=score,
         answers=AnswerFiles(out),
-        edition_classes=images.edition_classes,
         stored=[spec.text for spec in specs if _is_stored(spec, images.edition, edition)],
         given=images,
     )
@@ -120,7 +120,7 @@ def run(edition: Edition, wanted: Request, out: Path, params_file: Path | None =
         remove_abandoned(folder)
     of_run = EvaluationRun.open(study_in_memory(edition, wanted, out, params_file))
     opened, plans = of_run.opened, of_run.plans
-    images = opened.images()
+    images = opened.images
     params = opened.params
 
     from cleanset.evaluation.models import check_model
@@ -134,7 +134,7 @@ def run(edition: Edition, wanted: Request, out: Path, params_file: Path | None =
     studied = studied_of(opened, of_run.sources)
     official = [plan.name for plan in plans if plan.changing.is_official]
     notices = {
-        plan.name: notice(plan.family, params, images.images, images.classes, is_official=plan.name in official)
+        plan.name: notice(plan.family, params, images.rows, images.classes, is_official=plan.name in official)
         for plan in plans
     }
     cards = {
@@ -179,7 +179,7 @@ def content(evaluated: Evaluated, official: Collection[str]) -> dict[str, object
         for name, (lines, _) in evaluated.measured.items()
     }
     return {
-        "set": {**images.facts.as_json(), "images": len(images.images)},
+        "set": {**images.facts.as_json(), "images": len(images.items)},
         "families": families,
     }
 

@@ -4,8 +4,8 @@ No model, no torch.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +16,7 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import Engine, Params, Score, read_params
 from cleanset.errors import CleansetError
 from cleanset.evaluation.specs import Spec, spec_of_entry
+from cleanset.measure.sets import EvaluationSet, ImageFile
 from cleanset.plumbing.validation import Section, check_known, join_names, shown, validate
 from cleanset.plumbing.yaml_files import read_study_yaml
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
@@ -29,11 +30,10 @@ from cleanset.studies.robustness.images import (
     ChangeName,
     Sources,
     Study,
-    StudyFile,
     files_of,
     images_sha256,
 )
-from cleanset.studies.robustness.opened_images import OpenedImages
+from cleanset.studies.robustness.opened_images import set_of_rows
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.robustness.results import SELECTIONS
@@ -135,7 +135,7 @@ class ChangePlan:
         """The name of the family."""
         return self.family.name
 
-    def changed_images(self, files: Mapping[str, StudyFile], params: CommonParams) -> ChangedImages:
+    def changed_images(self, files: Mapping[str, ImageFile], params: CommonParams) -> ChangedImages:
         """The changed images; `files`: where the images of the family lie, by file."""
         return ChangedImages(
             files=files,
@@ -240,7 +240,7 @@ def read_study_params(
     return _with_trained_on(path, params)
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class OpenedStudy:
     """Models, images and changes to measure: of a study, each file read once, or of a command, built in memory."""
 
@@ -260,11 +260,9 @@ class OpenedStudy:
     """What computes answers and digests."""
     answers: AnswerFiles
     """Where answers are kept."""
-    edition_classes: Sequence[int]
-    """The class indices that an answer may be restricted to."""
     stored: Collection[str] = ()
     """The models whose scores the edition stores: answers to clean images are compared with them."""
-    given: OpenedImages | None = None
+    given: EvaluationSet | None = None
     """The images of a command; None: those that stage images found."""
 
     @classmethod
@@ -286,7 +284,6 @@ class OpenedStudy:
             score=edition.score,
             engine=params.engine or edition.engine,
             answers=study.answers,
-            edition_classes=edition.dataset.class_list(classes),
             stored=list(edition.models),
         )
 
@@ -305,34 +302,37 @@ class OpenedStudy:
         found = self.specs.get(name)
         return found or spec_of_entry(name, self.edition.network(name), self.study.edition.folder)
 
-    def images(self) -> OpenedImages:
+    @cached_property
+    def images(self) -> EvaluationSet:
         """The images, of a study as stage images found them."""
         if self.given is not None:
             return self.given
-        images = read_table(self.study.images, STUDY_IMAGES, self.classes)
+        rows = read_table(self.study.images, STUDY_IMAGES, self.classes)
         roles = self.roles
-        return OpenedImages(
-            name=f"finished sets of {join_names(roles)}",
-            images=images,
-            files=files_of(self.study.edition, images),
-            classes=self.classes,
-            edition_classes=self.edition_classes,
+        found = set_of_rows(
+            f"finished sets of {join_names(roles)}",
+            rows,
+            files_of(self.study.edition, rows),
+            self.study.edition,
+            self.classes,
+        )
+        return replace(
+            found,
             owners=roles,
             selections=SELECTIONS if self.params.images == "union" else ("own",),
-            edition=self.study.edition,
             selected_by=roles[0] if len(roles) == 1 else None,
         )
 
     def sources(self) -> Sources:
         """The sources of the changed images, of a study as stage images found them."""
-        found = self.images()
+        found = self.images
         masks = (
             read_table(self.study.masks_table, MASKS, self.classes)
             if self.given is None
-            else masks_found(found.images, found.files, self.study.masks, self.params, classes=self.classes)
+            else masks_found(found.rows, found.files, self.study.masks, self.params, classes=self.classes)
         )
         return Sources(
-            images=found.images,
+            images=found.rows,
             masks=masks,
             files=found.files,
             classes=self.classes,

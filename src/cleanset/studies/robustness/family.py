@@ -15,11 +15,12 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 
 from cleanset.classes import ClassTable
 from cleanset.evaluation.measures import Measure
+from cleanset.measure.sets import ImageFile
 from cleanset.measure.table import Cell, measure_cell
 from cleanset.plumbing.validation import Section
 from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.studies.robustness.answer_arrays import AnswerArray, Answers
-from cleanset.studies.robustness.images import Change, Sources, StudyFile
+from cleanset.studies.robustness.images import Change, Sources
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
 from cleanset.studies.robustness.sections import FamilySection
@@ -184,7 +185,7 @@ class Family(ABC):
         """The change that makes the images: rows of STUDY_IMAGES."""
 
     @abstractmethod
-    def read_images(self, folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
+    def read_images(self, folder: Path, images: Sequence[ImageFile], params: CommonParams) -> Changing:
         """The change that reads the published images in a folder. Raises CleansetError as `find_published` does."""
 
     def remark(self, params: CommonParams) -> str:

@@ -17,10 +17,9 @@ from PIL import Image
 from cleanset.classes import ClassTable
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.images.codec import decode_file
 from cleanset.images.preprocessing import base_image, through_jpeg, wide_image
+from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.files import PathBelow, partial_shards, remove_abandoned, sha256
-from cleanset.sets.folder import read_regular_file
 from cleanset.sets.manifest import Entry
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
@@ -49,37 +48,15 @@ class ChangeName(NamedTuple):
         return list(map(cls, *(rows[name].tolist() for name in cls._fields)))
 
 
-class StudyFile(NamedTuple):
-    """A file of a finished set; a small tuple, as caches of decoded images are looked up by it."""
-
-    path: Path
-    """Where it lies."""
-    sha256: str
-    """The SHA-256 of its bytes."""
-    image_id: str
-    """The id of the image in it."""
-
-
-Change = Callable[[StudyFile, str, int, int], NDArray[np.uint8]]
+Change = Callable[[ImageFile, str, int, int], NDArray[np.uint8]]
 """Function from file, change, step and the image's seed to pixels, uint8 of shape (224, 224, 3)."""
-
-
-@dataclass(frozen=True, slots=True)
-class SetImages:
-    """The images as exported, by file; a callable that can be pickled, for worker processes."""
-
-    files: Mapping[str, StudyFile]
-
-    def __call__(self, file: str) -> Image.Image:
-        """The decoded image. Raises CleansetError if its bytes are not those of the manifest."""
-        return _decoded(self.files[file])
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedImages:
     """Changed images of 224 x 224 pixels, and the images as exported, under CLEAN; a callable that can be pickled."""
 
-    files: Mapping[str, StudyFile]
+    files: Mapping[str, ImageFile]
     """The path of each image, by file."""
     change: Change
     """The change that makes or reads them."""
@@ -95,7 +72,7 @@ class ChangedImages:
         file, change, step = name
         source = self.files[file]
         if change == CLEAN:
-            return _decoded(source)
+            return source.decoded()
         if change == UNCHANGED:
             return Image.fromarray(through_jpeg(base_pixels(source), self.jpeg))
         pixels = self.change(source, change, step, image_seed(self.seed, source.image_id))
@@ -104,35 +81,26 @@ class ChangedImages:
 
 # the changes of an image follow each other
 @lru_cache(maxsize=4)
-def base_pixels(file: StudyFile) -> NDArray[np.uint8]:
+def base_pixels(file: ImageFile) -> NDArray[np.uint8]:
     """The base image of a file, read-only. Raises CleansetError if it differs from the manifest."""
-    return _read_only(base_image(_decoded(file)))
+    return _read_only(base_image(file.decoded()))
 
 
 @lru_cache(maxsize=1)
-def whole_pixels(file: StudyFile) -> NDArray[np.uint8]:
+def whole_pixels(file: ImageFile) -> NDArray[np.uint8]:
     """The image at its own size, RGB, read-only; errors as `base_pixels`."""
-    return _read_only(np.asarray(_decoded(file).convert("RGB")))
+    return _read_only(np.asarray(file.decoded().convert("RGB")))
 
 
 @lru_cache(maxsize=4)
-def wide_pixels(file: StudyFile) -> NDArray[np.uint8]:
+def wide_pixels(file: ImageFile) -> NDArray[np.uint8]:
     """The image before the base image is cut out of it, read-only; errors as `base_pixels`."""
-    return _read_only(wide_image(_decoded(file)))
+    return _read_only(wide_image(file.decoded()))
 
 
 def _read_only(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     pixels.setflags(write=False)
     return pixels
-
-
-def _decoded(file: StudyFile) -> Image.Image:
-    data = read_regular_file(file.path)
-    if (found := sha256(data)) != file.sha256:
-        raise CleansetError(
-            f"{file.path}: SHA-256 {found}, expected {file.sha256} as in the manifest; see cleanset verify"
-        )
-    return decode_file(data, file.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,11 +273,11 @@ def first_images(images: pd.DataFrame, count: int | None) -> pd.DataFrame:
     return images.iloc[np.sort(order[:count])].reset_index(drop=True)
 
 
-def files_of(edition: Edition, images: pd.DataFrame) -> dict[str, StudyFile]:
+def files_of(edition: Edition, images: pd.DataFrame) -> dict[str, ImageFile]:
     """The path of each image, in the set of the first model that has it."""
     rows = zip(images["file"], images["file_sha256"], images["image_id"], images["sets"], strict=True)
     return {
-        file: StudyFile(edition.export(sets[0]).resolve() / file, digest, image_id)
+        file: ImageFile(edition.export(sets[0]).resolve() / file, digest, image_id)
         for file, digest, image_id, sets in rows
     }
 
@@ -336,7 +304,7 @@ class Sources:
     """Rows of STUDY_IMAGES."""
     masks: pd.DataFrame
     """Rows of MASKS, of the same images."""
-    files: Mapping[str, StudyFile]
+    files: Mapping[str, ImageFile]
     """The path of each image, by file."""
     classes: ClassTable
     """The class table of the images."""
@@ -358,7 +326,7 @@ class Sources:
             edition=study.edition,
         )
 
-    def files_in(self, images: pd.DataFrame) -> dict[str, StudyFile]:
+    def files_in(self, images: pd.DataFrame) -> dict[str, ImageFile]:
         """The paths of the images in some rows, by file."""
         return {file: self.files[file] for file in images["file"]}
 

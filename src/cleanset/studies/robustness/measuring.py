@@ -329,9 +329,9 @@ def run(study: Study) -> None:
 
 def studied_of(opened: OpenedStudy, sources: Sources) -> Studied:
     """The models and images of a study, or of a command."""
-    images = opened.images()
+    images = opened.images
     return Studied(
-        images=images.images,
+        images=images.rows,
         masks=sources.masks,
         classes=opened.classes,
         params=opened.params,
@@ -340,7 +340,7 @@ def studied_of(opened: OpenedStudy, sources: Sources) -> Studied:
         selections=images.selections,
         files=opened.answers,
         about=images.facts,
-        edition_classes=len(opened.edition_classes),
+        edition_classes=len(images.edition_classes),
         chosen_by=images.selected_by,
         weights={
             name: spec.model.sha256

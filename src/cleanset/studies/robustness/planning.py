@@ -135,7 +135,7 @@ def counting(run: EvaluationRun) -> Count:
     Nothing is written or downloaded.
     """
     counted = _CountedRun(run=run)
-    return lambda: Plan(name=run.opened.images().name, works=counted.works())
+    return lambda: Plan(name=run.opened.images.name, works=counted.works())
 
 
 @dataclass(kw_only=True)

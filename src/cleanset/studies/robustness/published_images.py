@@ -21,10 +21,10 @@ from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode, unreadable_image
 from cleanset.images.preprocessing import BASE_SIZE, Pixels, base_image
+from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.progress import print_notice, tracked
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.images import StudyFile
 
 VIDEOS = (".mp4",)
 """Suffixes of published videos, in lower case."""
@@ -71,7 +71,7 @@ def find_published(
     folder: Path,
     family: Family,
     places: Sequence[str],
-    images: Sequence[StudyFile],
+    images: Sequence[ImageFile],
     suffixes: tuple[str, ...] = IMAGE_SUFFIXES,
 ) -> PublishedFiles:
     """The published files of images, in each of the places.
@@ -115,7 +115,7 @@ def _files_in(place: Path, suffixes: tuple[str, ...]) -> dict[str, list[str]]:
     return found
 
 
-def _file_of(image: StudyFile, names: Mapping[str, Sequence[str]], place: Path, layout: str) -> str:
+def _file_of(image: ImageFile, names: Mapping[str, Sequence[str]], place: Path, layout: str) -> str:
     """The file of an image among those of a place. Raises CleansetError unless there is one."""
     stem = image.path.stem
     wnid = image.path.parent.name
@@ -142,7 +142,7 @@ class PublishedImages:
     any_size: bool = False
     """Whether an image of another size than 224 x 224 is resized and cropped as base images are, else refused."""
 
-    def __call__(self, file: StudyFile, change: str, step: int, _seed: int) -> Pixels:
+    def __call__(self, file: ImageFile, change: str, step: int, _seed: int) -> Pixels:
         """The published image, uint8 of shape (224, 224, 3).
 
         Raises CleansetError for one that cannot be read or is of another size.
@@ -176,7 +176,7 @@ class PublishedFrames:
     counts: Mapping[str, int]
     """The number of frames, by change."""
 
-    def __call__(self, file: StudyFile, change: str, step: int, _seed: int) -> Pixels:
+    def __call__(self, file: ImageFile, change: str, step: int, _seed: int) -> Pixels:
         """A frame, uint8 of shape (224, 224, 3); `step` is its number, from 0. Raises CleansetError as `video` does."""
         path = self.files.path(self.places[change, step], file.path)
         try:

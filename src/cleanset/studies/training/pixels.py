@@ -13,9 +13,10 @@ from PIL import Image
 from cleanset.dataset.archives import IMAGE_SUFFIXES
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Resized, base_image
+from cleanset.measure.sets import ImageFile
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.robustness.images import StudyFile, base_pixels
+from cleanset.studies.robustness.images import base_pixels
 from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, RANDOM
 from cleanset.studies.training.images import decoded, read_unchanged
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
@@ -65,7 +66,7 @@ class TrainingPixels:
         path = self.folder / self.files[place]
         if self.scenario == ORIGINAL and self.whole:
             return decoded(read_unchanged(path, self.digests[place]), path)
-        file = StudyFile(path, self.digests[place], self.files[place])
+        file = ImageFile(path, self.digests[place], self.files[place])
         if self.scenario == ORIGINAL:
             return Image.fromarray(base_pixels(file))
         assert self.scenes is not None
@@ -76,7 +77,7 @@ class TrainingPixels:
             return Image.fromarray(self.scenes.before_resizing(file, self.scenario, seed))
         return Image.fromarray(self.scenes(file, self.scenario, 0, seed))
 
-    def _generated(self, file: StudyFile, mask: "SceneMask") -> NDArray[np.uint8]:
+    def _generated(self, file: ImageFile, mask: "SceneMask") -> NDArray[np.uint8]:
         """The object of the base image on a generated image, of which the base image is taken, too."""
         from cleanset.studies.robustness.scenarios.changes import regions_of_mask
         from cleanset.studies.robustness.scenarios.scenes import object_put_back

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.images.preprocessing import base_image
+from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.files import sha256
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.robustness.images import StudyFile
 from cleanset.studies.robustness.scenarios.changes import SceneImage, SceneMask
 from cleanset.studies.robustness.scenarios.masks import Regions, regions_of
 from cleanset.studies.robustness.scenarios.params import Scenarios
@@ -46,13 +46,13 @@ def stored(path: Path, pixels: NDArray[np.uint8]) -> StoredFile:
     return StoredFile(path, sha256(path.read_bytes()))
 
 
-def scenes_of(folder: Path, path: Path, background: Path) -> tuple[StudyFile, SceneImage]:
+def scenes_of(folder: Path, path: Path, background: Path) -> tuple[ImageFile, SceneImage]:
     pixels, behind = (np.asarray(Image.open(each).convert("RGB")) for each in (path, background))
     image = stored(folder / f"{path.stem}.png", pixels)
     mask = stored(folder / f"{path.stem}.mask.png", ellipse(*pixels.shape[:2]).astype(np.uint8) * 255)
     photographs = (stored(folder / f"{path.stem}.behind.png", behind),)
     masks = {image.path: SceneMask(mask, "png", "", None)}
-    return StudyFile(*image, path.stem), SceneImage(masks, photographs, wanted=AS_CODED)
+    return ImageFile(*image, path.stem), SceneImage(masks, photographs, wanted=AS_CODED)
 
 
 @pytest.mark.long
@@ -68,7 +68,7 @@ def test_as_coded_every_value_is_that_of_the_published_code(real: Path, tmp_path
     assert {name: digest.hexdigest()[:16] for name, digest in found.items()} == THEIRS
 
 
-def scene(folder: Path, definition: str, crop: tuple[int, int, int, int] | None) -> tuple[StudyFile, SceneImage]:
+def scene(folder: Path, definition: str, crop: tuple[int, int, int, int] | None) -> tuple[ImageFile, SceneImage]:
     """A step from black to white at 400 of 800 columns, whose object is the left part."""
     pixels = np.zeros((600, 800, 3), np.uint8)
     pixels[:, 400:] = 255
@@ -78,7 +78,7 @@ def scene(folder: Path, definition: str, crop: tuple[int, int, int, int] | None)
     photographs = (stored(folder / "p.png", np.full((300, 300, 3), 90, np.uint8)),)
     masks = {image.path: SceneMask(mask, "png", "n01443537", crop)}
     wanted = Scenarios.model_validate({"definition": definition})
-    return StudyFile(*image, "a"), SceneImage(masks, photographs, wanted=wanted)
+    return ImageFile(*image, "a"), SceneImage(masks, photographs, wanted=wanted)
 
 
 @pytest.mark.parametrize("crop", [None, (100, 50, 700, 550)])

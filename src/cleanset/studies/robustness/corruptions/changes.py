@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.images.preprocessing import Pixels
+from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.validation import check_known
 from cleanset.statistics.seeds import change_seed, numpy_seeded
 from cleanset.studies.robustness.corruptions.authors import DRAWN
@@ -33,7 +34,7 @@ from cleanset.studies.robustness.corruptions.params import (
     CorruptionEntry,
 )
 from cleanset.studies.robustness.exact import brightness, exact_kernels, keep_compiled, saturate, zoom_blur
-from cleanset.studies.robustness.images import StudyFile, base_pixels
+from cleanset.studies.robustness.images import base_pixels
 
 # compiled anew, it would take seconds in each process
 keep_compiled(imagecorruptions.corruptions._shuffle_pixels_njit_glass_blur)
@@ -122,7 +123,7 @@ def _at_severity(image: NDArray[np.uint8], name: str, severity: int, seed: int) 
     return np.ascontiguousarray(result, dtype=np.uint8)
 
 
-def corrupted_image(file: StudyFile, change: str, step: int, seed: int) -> NDArray[np.uint8]:
+def corrupted_image(file: ImageFile, change: str, step: int, seed: int) -> NDArray[np.uint8]:
     """The base image with a corruption; `step` is its severity."""
     (pixels,) = corrupted_images(base_pixels(file), change, [step], seed)
     return pixels

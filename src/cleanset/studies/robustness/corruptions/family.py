@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
+from cleanset.measure.sets import ImageFile
 from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.corruptions.params import (
     BENCHMARKS,
@@ -24,7 +25,7 @@ from cleanset.studies.robustness.corruptions.params import (
     corruptions_of,
 )
 from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, page_texts
-from cleanset.studies.robustness.images import Sources, StudyFile
+from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.results import FamilyStudy, StudiedImages, percentages
 from cleanset.tables import SEVERITY
@@ -92,7 +93,7 @@ class CorruptionFamily(Family):
 
         return Changing(corrupted_image, {})
 
-    def read_images(self, folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
+    def read_images(self, folder: Path, images: Sequence[ImageFile], params: CommonParams) -> Changing:
         from cleanset.studies.robustness.published_images import PublishedImages, find_published
 
         wanted = params.section(Corruptions)

@@ -16,9 +16,10 @@ from PIL import Image
 from scipy.ndimage import convolve1d
 
 from cleanset.images.preprocessing import BASE_SIZE, Pixels, central
+from cleanset.measure.sets import ImageFile
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.exact import gaussian, motion_blur, snowflakes, with_hsv
-from cleanset.studies.robustness.images import StudyFile, wide_pixels
+from cleanset.studies.robustness.images import wide_pixels
 
 MatrixRows = list[list[float]]
 """Rows of numbers."""
@@ -263,12 +264,12 @@ class PerturbedImage:
 
     levels: Mapping[str, int]
 
-    def __call__(self, file: StudyFile, change: str, step: int, seed: int) -> Pixels:
+    def __call__(self, file: ImageFile, change: str, step: int, seed: int) -> Pixels:
         """A frame; `step` is its number, from 0."""
         return _frames(file, change, self.levels[change], seed)(step)
 
 
 # the frames of a sequence follow each other
 @lru_cache(maxsize=1)
-def _frames(file: StudyFile, change: str, level: int, seed: int) -> Frames:
+def _frames(file: ImageFile, change: str, level: int, seed: int) -> Frames:
     return frames_of(wide_pixels(file), change, seed, level=level)

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cleanset.measure.sets import ImageFile
 from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, page_texts
-from cleanset.studies.robustness.images import Sources, StudyFile, first_images
+from cleanset.studies.robustness.images import Sources, first_images
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.perturbations.params import (
     PERTURBATION_GROUPS,
@@ -42,7 +43,7 @@ class PerturbationFamily(Family):
             return Changing(PerturbedImage(levels), {"levels": levels})
         return Changing(EncodedFrames(PerturbedImage(levels)), {"levels": levels, "encoder": encoder_version()})
 
-    def read_images(self, folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
+    def read_images(self, folder: Path, images: Sequence[ImageFile], params: CommonParams) -> Changing:
         from cleanset.studies.robustness.published_images import VIDEOS, PublishedFrames, find_published
 
         wanted = params.section(Perturbations)

@@ -14,7 +14,7 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels
-from cleanset.studies.robustness.images import StudyFile
+from cleanset.measure.sets import ImageFile
 from cleanset.studies.robustness.perturbations.changes import PerturbedImage
 from cleanset.studies.robustness.perturbations.params import NOISE_PERTURBATIONS, frame_count
 from cleanset.studies.robustness.published_images import video
@@ -42,14 +42,14 @@ class EncodedFrames:
 
     frames: PerturbedImage
 
-    def __call__(self, file: StudyFile, change: str, step: int, seed: int) -> Pixels:
+    def __call__(self, file: ImageFile, change: str, step: int, seed: int) -> Pixels:
         """A frame; `step` is its number, from 0."""
         return _encoded(self.frames.levels[change], file, change, seed)[step]
 
 
 # the frames of a sequence follow each other
 @lru_cache(maxsize=1)
-def _encoded(level: int, file: StudyFile, change: str, seed: int) -> list[Pixels]:
+def _encoded(level: int, file: ImageFile, change: str, seed: int) -> list[Pixels]:
     make = PerturbedImage({change: level})
     count = frame_count(change)
     return encoded([make(file, change, frame, seed) for frame in range(count)], change)

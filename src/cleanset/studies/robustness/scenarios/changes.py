@@ -16,8 +16,9 @@ from PIL import Image
 
 from cleanset.images.boxes import Box, box_of
 from cleanset.images.preprocessing import Pixels, base_image
+from cleanset.measure.sets import ImageFile, SetImages
 from cleanset.plumbing.files import sha256
-from cleanset.studies.robustness.images import SetImages, Sources, StudyFile, base_pixels, whole_pixels
+from cleanset.studies.robustness.images import Sources, base_pixels, whole_pixels
 from cleanset.studies.robustness.scenarios.mask_files import has_scenarios
 from cleanset.studies.robustness.scenarios.mask_formats import read_regions
 from cleanset.studies.robustness.scenarios.masks import Regions, base_regions, cropped_regions
@@ -61,12 +62,12 @@ class SceneImage:
     wanted: Scenarios = AS_WRITTEN
     """The params of the scenarios."""
 
-    def __call__(self, file: StudyFile, change: str, step: int, seed: int) -> Pixels:
+    def __call__(self, file: ImageFile, change: str, step: int, seed: int) -> Pixels:
         """The base image in a scenario, which has no steps. Raises CleansetError as `scenario_image` does."""
         found = self.before_resizing(file, change, seed)
         return found if self._is_of_base_image(change) else base_image(Image.fromarray(found))
 
-    def before_resizing(self, file: StudyFile, change: str, seed: int) -> Pixels:
+    def before_resizing(self, file: ImageFile, change: str, seed: int) -> Pixels:
         """The image in a scenario before it is resized and cropped; 224 x 224 pixels if made of the base image."""
         mask = self.masks[file.path]
         is_base = self._is_of_base_image(change)

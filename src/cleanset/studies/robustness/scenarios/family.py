@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
+from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.validation import check_known, shown
 from cleanset.statistics.formats import decimal
 from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, page_texts
-from cleanset.studies.robustness.images import Sources, StudyFile
+from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.results import FamilyStudy, StudiedImages, percentages, records
 from cleanset.studies.robustness.scenarios.by_image import ANOVA_COLUMNS, TERM_COLUMNS
@@ -109,7 +110,7 @@ class ScenarioFamily(Family):
         scenes = scene_images(sources, wanted)
         return Changing(scenes, settings_of(wanted, scenes))
 
-    def read_images(self, folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
+    def read_images(self, folder: Path, images: Sequence[ImageFile], params: CommonParams) -> Changing:
         from cleanset.studies.robustness.published_images import PublishedImages, find_published
 
         wanted = params.section(Scenarios)

@@ -14,10 +14,11 @@ from cleanset.classes import IMAGE_ID, IMAGE_PREFIX, ClassTable
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, box_of
+from cleanset.measure.sets import ImageFile, SetImages
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.validation import check_known
 from cleanset.sets.folder import read_regular_file
-from cleanset.studies.robustness.images import MASKS, SetImages, StudyFile
+from cleanset.studies.robustness.images import MASKS
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.scenarios.imagenet_s import (
     IMAGENET_S,
@@ -187,7 +188,7 @@ def counts_by_value(column: pd.Series) -> dict[str, int]:
 
 def masks_found(
     images: pd.DataFrame,
-    files: Mapping[str, StudyFile],
+    files: Mapping[str, ImageFile],
     folder: Path,
     wanted: CommonParams,
     classes: ClassTable,

@@ -16,10 +16,11 @@ from PIL import Image, ImageDraw, ImageFont
 
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import BASE_SIZE, Pixels
+from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.yaml_files import data_beside
 from cleanset.sets.folder import read_regular_file
-from cleanset.studies.robustness.images import StudyFile, base_pixels
+from cleanset.studies.robustness.images import base_pixels
 
 TEXT = "捷径捷径捷径"
 FONT_SIZE = 36
@@ -77,7 +78,7 @@ class WatermarkedImage:
     font: FontFile | None = None
     """The font of the text; None: its strokes are drawn."""
 
-    def __call__(self, file: StudyFile, _change: str, _step: int, _seed: int) -> Pixels:
+    def __call__(self, file: ImageFile, _change: str, _step: int, _seed: int) -> Pixels:
         """The base image with the watermark; nothing is drawn by lot. Raises CleansetError as `FontFile.font`."""
         return watermarked(base_pixels(file), self.font)
 

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cleanset.measure.sets import ImageFile
 from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.family import Changing, Family, PagesData, page_texts
-from cleanset.studies.robustness.images import Sources, StudyFile
+from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
 from cleanset.studies.robustness.sections import UNCHANGED
@@ -46,7 +47,7 @@ class WatermarkFamily(Family):
         font.font()
         return Changing(WatermarkedImage(font), {"font_sha256": font.sha256})
 
-    def read_images(self, folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
+    def read_images(self, folder: Path, images: Sequence[ImageFile], params: CommonParams) -> Changing:
         from cleanset.studies.robustness.published_images import PublishedImages, find_published
 
         places = {change: change[0] for change in params.section(Watermarks).changes()}

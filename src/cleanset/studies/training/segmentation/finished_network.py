@@ -18,12 +18,13 @@ from pydantic import ValidationError
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, box_of
+from cleanset.measure.sets import SetImages
 from cleanset.plumbing.files import new_folder, write_text
 from cleanset.plumbing.progress import tracked
 from cleanset.plumbing.validation import check_known, shown
 from cleanset.scoring.checkpoints import read_tensors
 from cleanset.scoring.devices import computing_threads
-from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, SetImages, files_of
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, files_of
 from cleanset.studies.robustness.params import MaskFolder
 from cleanset.studies.robustness.scenarios.masks import Mask, mask_png
 from cleanset.studies.training.finished import network_of_record, record_of_weights
