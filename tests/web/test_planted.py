@@ -180,7 +180,8 @@ def attacks(own: Edition, folder: Path) -> list[Path]:
     row = of_attack_study.ROW | dict.fromkeys(("image_id", "name", "before", "after"), SCRIPT)
     study = of_attack_study.data(sheets={("pgd", "mine"): [row]})
     evaluated = of_attacks.attacked(**{"strong": (), NAME: (0, 1)})
-    evaluated = replace(evaluated, images=replace(evaluated.images, name=SCRIPT, limits=[SCRIPT]))
+    images = replace(evaluated.images, name=SCRIPT, limits=[SCRIPT])
+    evaluated = replace(evaluated, request=replace(evaluated.request, images=images))
     return [
         written(folder, "study", attacks_page(study, imagenet())),
         written(folder, "evaluated", page_of(evaluated)),

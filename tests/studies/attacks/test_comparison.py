@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -11,13 +12,16 @@ import pytest
 from PIL import Image
 
 from cleanset.classes import imagenet
+from cleanset.edition.params import Score
+from cleanset.evaluation.specs import CommandModel
 from cleanset.measure.compare.compared_tables import ranking_for_paper
 from cleanset.measure.compare.result_files import are_results
 from cleanset.measure.compare.results import ComparedResults, run
 from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.plumbing.json_files import with_digest
 from cleanset.studies.attacks.evaluation_results import AttackedModels, content_of
-from cleanset.studies.attacks.evaluation_tables import paper_table
+from cleanset.studies.attacks.evaluation_tables import as_text, paper_table
+from cleanset.studies.attacks.request import AttackRequest
 from cleanset.studies.attacks.results import Attacked, Trust, measure_lines
 from cleanset.studies.attacks.study import AttackParams
 from tests.measure.notes_read import FORMS, notes_read
@@ -55,15 +59,20 @@ def broken(*numbers: int, misclassified: tuple[int, ...] = ()) -> pd.DataFrame:
     )
 
 
+def asked(models: Iterable[str], params: AttackParams, *, warnings: bool = True) -> AttackRequest:
+    specs = [CommandModel(model, ("true",)) for model in models]
+    return AttackRequest(
+        specs=specs, others=[], score=Score(), images=IMAGES, params=params, out=Path("out"), warnings=warnings
+    )
+
+
 def attacked(**models: tuple[int, ...]) -> AttackedModels:
     """Models by the images that pgd breaks; the other attack breaks none."""
     found = {model: Attacked({"pgd": broken(*numbers), "far": broken()}) for model, numbers in models.items()}
     lines = measure_lines(found, PARAMS.threats, PARAMS.resampling)
     problems = {("far", "weak"): "too slow"} if "weak" in models else {}
     return AttackedModels(
-        images=IMAGES,
-        params=PARAMS,
-        models=list(models),
+        request=asked(models, PARAMS),
         attacked=found,
         lines=lines,
         warnings={},
@@ -82,7 +91,10 @@ def test_every_form_keeps_norm_radius_attack_and_steps(form: str) -> None:
     assert found["digest"].startswith("images ")
     assert found["number of images"] == "8 of 1 class"
     assert found["selection"] == "chosen among the images that easy classifies correctly"
-    assert found["limits"] == "A trial. far did not run on weak."
+    assert found["limits"] == (
+        "A trial. far did not run on weak. easy chose these images by its own correct predictions: nothing is tested "
+        "against it."
+    )
     near, far = found["settings"].split("; L2 0.5: ")
     assert near.startswith("Linf 4/255: attack pgd: pgd, Linf 4/255, steps 7, ")
     assert far.startswith("attack far: pgd, L2 0.5, steps 3, ")
@@ -117,7 +129,7 @@ def compared(folder: Path, *evaluated: AttackedModels) -> ComparedResults:
     paths = []
     for number, each in enumerate(evaluated):
         path = folder / str(number) / "attack_results.json"
-        path.parent.mkdir()
+        path.parent.mkdir(parents=True)
         path.write_text(json.dumps(with_digest(content_of(each))))
         paths.append(path.parent)
     assert are_results(paths)
@@ -143,6 +155,48 @@ def test_other_attacks_are_not_comparable(tmp_path: Path) -> None:
     params = AttackParams.model_validate({"attacks": {"pgd": {"eps": "4/255", "steps": 8}}})
     found = {"weak": Attacked({"pgd": broken(0)})}
     lines = measure_lines(found, params.threats, params.resampling)
-    other = replace(one, params=params, models=["weak"], attacked=found, lines=lines)
+    other = replace(one, request=asked(["weak"], params), attacked=found, lines=lines)
     (left_out,) = compared(tmp_path, one, other).left_out
     assert (left_out.measured, left_out.field) == ("attacks in Linf 4/255", "settings.attack pgd")
+
+
+def limited(number: int, *, warnings: bool = False, **models: tuple[int, ...]) -> AttackedModels:
+    """Models that pgd alone was tried on, on the first images."""
+    params = AttackParams.model_validate({"images": number, "attacks": {"pgd": {"eps": "4/255", "steps": 7}}})
+    found = {model: Attacked({"pgd": broken(*numbers)[:number]}) for model, numbers in models.items()}
+    return AttackedModels(
+        request=asked(models, params, warnings=warnings),
+        attacked=found,
+        lines=measure_lines(found, params.threats, params.resampling),
+        warnings={},
+        problems={},
+    )
+
+
+def test_the_card_has_the_images_that_were_attacked(tmp_path: Path) -> None:
+    """By hand: of the first four images, one model loses none and the other three; 2 * (1 / 2) ** 3 = 1 / 4."""
+    four = limited(4, strong=(), weak=(0, 1, 2, 6))
+    (row,) = [row for row in csv.DictReader(StringIO(paper_table(four).in_form("csv"))) if row["p"]]
+    assert (row["model"], row["images"], row["difference"], row["p"]) == ("weak", "4", "-75.00", "0.2500")
+    assert row["number of images"] == "4 of 1 class"
+    assert "probe none" in row["settings"]
+    assert "Signs of gradient masking were not looked for" in row["limits"]
+    assert compared(tmp_path / "same", four, limited(4, other=(3,))).pairs[0].images == 4
+    (left_out,) = compared(tmp_path / "others", four, limited(7, other=(3,))).left_out
+    assert (left_out.field, left_out.value, left_out.its_value) == ("number of images", "7", "4")
+    (left_out,) = compared(tmp_path / "probed", four, limited(4, warnings=True, other=(3,))).left_out
+    assert (left_out.field, left_out.its_value) == ("settings.probe", "none")
+
+
+def test_a_model_that_was_attacked_on_fewer_images_is_told_and_not_tested() -> None:
+    """A spent budget ends an attack on one of the models."""
+    four = limited(4, strong=(), weak=(0,))
+    found = {**four.attacked, "weak": Attacked({"pgd": broken(0)[:3]})}
+    fewer = replace(four, attacked=found, lines=measure_lines(found, four.params.threats, four.params.resampling))
+    table = paper_table(fewer)
+    assert "p" not in table.titles
+    notes = dict(table.notes)
+    assert notes["number of images"] == "strong 4, weak 3"
+    assert "weak was attacked on 3 of these 4 images: nothing is tested against it." in notes["limits"]
+    lines = [str(each) for each in as_text(fewer).renderables]
+    assert "weak was attacked on 3 of these 4 images: nothing is tested against it." in lines

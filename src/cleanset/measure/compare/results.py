@@ -141,7 +141,10 @@ def compare_results(results: Sequence[ResultFile]) -> ComparedResults:
                 row.values.update({(name, measure): value for measure, value in values.items()})
         rows += of_file.values()
     notes = joined_notes({name: _table_notes(name, of, cards[name][1]) for name, of in sources.items()})
-    compared = ComparedResults(rows, cards, notes=notes, left_out=left_out, notices=list(_notices(rows)))
+    notices = list(_notices(rows))
+    if len(sources) > 1 and any(row.misses is not None for row in rows):
+        notices.append(f"no paired tests, as these are several measurements: {join_names(list(sources))}")
+    compared = ComparedResults(rows, cards, notes=notes, left_out=left_out, notices=notices)
     if compared.columns:
         rows.sort(key=partial(_rank, *compared.columns[0]))
     return compared

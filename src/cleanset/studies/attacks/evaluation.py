@@ -47,14 +47,11 @@ def run(request: AttackRequest) -> AttackedModels:
         attacked = {model: attacked_model(found.of_model(model), found.warnings.get(model)) for model in names}
         lines = measure_lines(attacked, params.threats, params.resampling)
     evaluated = AttackedModels(
-        images=request.images,
-        params=params,
-        models=names,
+        request=request,
         attacked=attacked,
         lines=lines,
         warnings=found.warnings,
         problems=found.problems,
-        straight_through=request.straight_through,
     )
     with announced("writing the results and the page of the attacks"):
         write_frame(out / "attack_measures.csv", measures_frame(lines, MEASURE_COLUMNS))

@@ -1,39 +1,89 @@
-"""What `attacks evaluate` found on any models, and the content of its attack_results.json, which `compare` reads."""
+"""What `attacks evaluate` did on any models: its results, their comparability cards, notes, limits and paired tests.
 
+A threat model is one measurement: only accuracies under the same attacks with the same settings on the same images
+belong into one table. The content of attack_results.json, which `compare` reads, is made here.
+"""
+
+import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cleanset.evaluation.measures import Measure
-from cleanset.measure.comparability import ComparabilityCard
+import pandas as pd
+from pydantic import JsonValue
+
+from cleanset.evaluation.measures import Measure, images_text
+from cleanset.measure.comparability import (
+    CardClasses,
+    CardImages,
+    CardInterval,
+    CardModel,
+    ComparabilityCard,
+    images_digest,
+)
+from cleanset.measure.measured_models import untested
+from cleanset.measure.notes import Note, joined_notes, table_notes
+from cleanset.measure.pairs import Pair, compare_pairwise
+from cleanset.measure.rendering import tests_note
 from cleanset.measure.sets import EvaluationSet
-from cleanset.studies.attacks.comparison import attack_card, misses_of
-from cleanset.studies.attacks.results import ROBUST_MEASURES, Attacked, by_name
+from cleanset.plumbing.validation import Section
+from cleanset.statistics.basics import LEVEL
+from cleanset.studies.attacks.base import Parameters
+from cleanset.studies.attacks.request import AttackRequest
+from cleanset.studies.attacks.results import ROBUST_MEASURES, Attacked, by_name, tried_in, worst_case
 from cleanset.studies.attacks.study import AttackParams
-from cleanset.studies.attacks.threats import ThreatModel
+from cleanset.studies.attacks.threats import ThreatModel, ball_text
 from cleanset.studies.attacks.warnings import WarningRecord
 from cleanset.studies.robustness.images import images_sha256
 
+MEASURED = "attacks in"
+"""The beginning of a measurement's name, before that of its threat model."""
+ON_PIXELS = "attacked on pixels"
+NO_PROBE = "Signs of gradient masking were not looked for: a model may only look strong"
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class AttackedModels:
-    """The images, the params, the measures; by model results and warnings; by attack and model why it did not run.
+    """What was asked and what was found: by model results and warnings; by attack and model why it did not run."""
 
-    `straight_through`: the steps of the networks that gradients passed straight through.
-    """
-
-    images: EvaluationSet
-    params: AttackParams
-    models: Sequence[str]
+    request: AttackRequest
     attacked: Mapping[str, Attacked]
     lines: Sequence[Measure]
     warnings: Mapping[str, WarningRecord]
     problems: Mapping[tuple[str, str], str]
-    straight_through: Sequence[str] = ()
+
+    @property
+    def images(self) -> EvaluationSet:
+        """The images that were asked for, of which a limit may leave out some."""
+        return self.request.images
+
+    @property
+    def params(self) -> AttackParams:
+        return self.request.params
+
+    @property
+    def models(self) -> list[str]:
+        """The names of the models, in the order in which they were asked for."""
+        return [spec.text for spec in self.request.specs]
 
     def value(self, attack: str, model: str, measure: str) -> Measure | None:
         """A measure of an attack on a model, if it has one."""
         return by_name(self.lines).get((attack, model, measure))
+
+    def measured(self, threat: ThreatModel) -> list[str]:
+        """The models that have a measure of a threat model."""
+        return [model for model in self.models if self.value(threat.name, model, "robust_high")]
+
+    def tried(self, threat: ThreatModel, model: str) -> pd.DataFrame:
+        """The images that each attack of a threat model was tried on, as `worst_case` has them."""
+        return worst_case(tried_in(threat, self.attacked[model]))
+
+    def images_of(self, threat: ThreatModel) -> pd.DataFrame:
+        """Rows of STUDY_IMAGES: the images that were attacked in a threat model, of the model with most of them."""
+        files = max((set(self.tried(threat, model)["file"]) for model in self.measured(threat)), key=len)
+        rows = self.images.rows
+        return rows[rows["file"].isin(files)].reset_index(drop=True)
 
 
 def content_of(evaluated: AttackedModels) -> dict[str, object]:
@@ -57,23 +107,135 @@ def content_of(evaluated: AttackedModels) -> dict[str, object]:
 
 def measured_threats(evaluated: AttackedModels) -> list[ThreatModel]:
     """The threat models that some model has a measure of."""
-    return [
-        threat
-        for threat in evaluated.params.threats
-        if any(evaluated.value(threat.name, model, "robust_high") for model in evaluated.models)
-    ]
+    return [threat for threat in evaluated.params.threats if evaluated.measured(threat)]
 
 
 def threat_card(evaluated: AttackedModels, threat: ThreatModel) -> ComparabilityCard:
-    """The card of the robust accuracies in a threat model."""
-    models = [model for model in evaluated.models if evaluated.value(threat.name, model, "robust_high")]
-    images = evaluated.images
-    return attack_card(images.rows, evaluated.params, threat, models, predicted=len(images.classes))
+    """The card of the robust accuracies in a threat model: of the images that were attacked, and all that was asked."""
+    request = evaluated.request
+    params = request.params
+    rows = evaluated.images_of(threat)
+    settings: dict[str, JsonValue] = {f"attack {name}": attack_text(params.attack(name)) for name in threat.attacks}
+    settings |= {
+        "seed": params.seed,
+        "search precision": params.search_precision,
+        # what it finds counts as an attack, and what it sees decides which accuracies are bounds
+        "probe": attack_fields(params.probe) if request.warnings else "none",
+    }
+    if request.straight_through:
+        settings["straight through"] = ", ".join(request.straight_through)
+    if any(params.attack(name).reads_other_models for name in threat.attacks):
+        settings["made on"] = ", ".join(each.text for each in request.others)
+    facts = CardModel(preprocessing=ON_PIXELS, precision=request.score.precision)
+    return ComparabilityCard(
+        measured=f"{MEASURED} {threat.name}",
+        images=CardImages(
+            count=len(rows),
+            sha256=images_digest(zip(rows["class_index"].tolist(), rows["file_sha256"], strict=True)),
+        ),
+        classes=CardClasses(of_images=int(rows["class_index"].nunique()), of_predictions=len(evaluated.images.classes)),
+        settings=settings,
+        pixels_sha256=None,
+        interval=CardInterval(kind="Wilson", level=LEVEL),
+        models=dict.fromkeys(evaluated.measured(threat), facts),
+    )
+
+
+def attack_text(attack: Parameters) -> str:
+    """An attack's norm and radius, and all of its other settings, such as steps."""
+    ball = [] if attack.ball is None else [ball_text(attack.ball)]
+    return ", ".join([attack.kind, *ball, attack_fields(attack, "norm", "eps", "kind")]).removesuffix(", ")
+
+
+def attack_fields(parameters: Section, *left_out: str) -> str:
+    """Parameters by name, in a phrase."""
+    fields = parameters.model_dump(mode="json", exclude=set(left_out), exclude_none=True)
+    return ", ".join(
+        f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in fields.items()
+    )
+
+
+def why_untested(evaluated: AttackedModels, threat: ThreatModel, model: str) -> str:
+    """Why a model is tested against no other in a threat model, in a sentence; empty if it is."""
+    if model == evaluated.images.selected_by:
+        return untested(model)
+    count = len(evaluated.images_of(threat))
+    found = len(evaluated.tried(threat, model))
+    if found < count:
+        return f"{model} was attacked on {found:,} of these {count:,} images: nothing is tested against it"
+    if missing := [name for name in threat.attacks if name not in evaluated.attacked[model].results]:
+        return f"{', '.join(missing)} did not run on {model}: nothing is tested against it"
+    if not evaluated.attacked[model].is_trusted:
+        return f"which images {model} withstood is not known: nothing is tested against it"
+    return ""
+
+
+def misses_of(evaluated: AttackedModels, threat: ThreatModel, model: str) -> Counter[str] | None:
+    """The images that a model misclassifies, before or after an attack, as `class index` and digest.
+
+    None for a model that is not tested, unless it chose the images.
+    """
+    if model != evaluated.images.selected_by and why_untested(evaluated, threat, model):
+        return None
+    images = evaluated.images_of(threat)
+    names = dict(zip(images["file"], zip(images["class_index"], images["file_sha256"], strict=True), strict=True))
+    found = evaluated.tried(threat, model)
+    broken = (names[file] for file in found["file"][~found["is_robust"]])
+    return Counter(f"{index} {digest[:16]}" for index, digest in broken)
+
+
+def robust_pairs(evaluated: AttackedModels, threat: ThreatModel) -> list[Pair]:
+    """Every two models that were attacked on the same images, the more robust one first."""
+    tested = [model for model in evaluated.measured(threat) if not why_untested(evaluated, threat, model)]
+    misses = [(model, found) for model in tested if (found := misses_of(evaluated, threat, model)) is not None]
+    return compare_pairwise(sorted(misses, key=lambda each: each[1].total()), len(evaluated.images_of(threat)))
+
+
+def attack_notes(evaluated: AttackedModels) -> list[Note]:
+    """The notes of a table of robust accuracies."""
+    return joined_notes({threat.name: _threat_notes(evaluated, threat) for threat in measured_threats(evaluated)})
+
+
+def _threat_notes(evaluated: AttackedModels, threat: ThreatModel) -> list[Note]:
+    models = evaluated.measured(threat)
+    counts = {model: len(evaluated.tried(threat, model)) for model in models}
+    return table_notes(
+        threat_card(evaluated, threat),
+        evaluated.images.facts,
+        count=images_text(counts) if len(set(counts.values())) > 1 else "",
+        tests=tests_note(robust_pairs(evaluated, threat)),
+        limits=[
+            *threat_limits(evaluated),
+            *(limit for model in models for limit in limits_of_model(evaluated, threat, model)),
+        ],
+    )
+
+
+def threat_limits(evaluated: AttackedModels) -> list[str]:
+    """What was not looked for on any model."""
+    return [] if evaluated.request.warnings else [NO_PROBE]
+
+
+def limit_lines(evaluated: AttackedModels) -> list[str]:
+    """What was not looked for, and which of several models are not tested, in sentences for people."""
+    found = threat_limits(evaluated)
+    for threat in measured_threats(evaluated):
+        models = evaluated.measured(threat)
+        found += [why_untested(evaluated, threat, model) for model in models if len(models) > 1]
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def limits_of_model(evaluated: AttackedModels, threat: ThreatModel, model: str) -> list[str]:
+    """The signs of gradient masking of a model, the attacks that did not run, and why it is not tested."""
+    record = evaluated.warnings.get(model)
+    signs = [] if record is None else [each.sign for each in record.warnings]
+    found = [f"{model} has signs of gradient masking: {', '.join(signs)}"] if signs else []
+    found += [f"{name} did not run on {of}" for name, of in evaluated.problems if of == model]
+    return [*found, *filter(None, [why_untested(evaluated, threat, model)])]
 
 
 def _threat_content(evaluated: AttackedModels, threat: ThreatModel) -> dict[str, object]:
     """The robust accuracies in a threat model, as `cleanset compare` reads them."""
-    images = evaluated.images
     card = threat_card(evaluated, threat)
     models = []
     for model in card.models:
@@ -81,24 +243,15 @@ def _threat_content(evaluated: AttackedModels, threat: ThreatModel) -> dict[str,
         entry: dict[str, object] = {
             "model": model,
             "measures": {name: line.as_json() for name, line in measures.items() if line is not None},
-            "chose_images": model == images.selected_by,
-            "notes": limits_of_model(evaluated, model),
+            "chose_images": model == evaluated.images.selected_by,
+            "notes": [*threat_limits(evaluated), *limits_of_model(evaluated, threat, model)],
         }
-        misses = misses_of(threat, evaluated.attacked[model], images.rows)
+        misses = misses_of(evaluated, threat, model)
         if misses is not None:
-            count = len(images.rows)
+            count = card.images.count
             entry |= {"images": count, "correct": count - misses.total(), "misclassified": sorted(misses.elements())}
         models.append(entry)
     return {"comparability": card.as_json(), "models": models}
-
-
-def limits_of_model(evaluated: AttackedModels, model: str) -> list[str]:
-    """The signs of gradient masking of a model, and the attacks that did not run, in phrases."""
-    record = evaluated.warnings.get(model)
-    signs = [] if record is None else [each.sign for each in record.warnings]
-    found = [f"{model} has signs of gradient masking: {', '.join(signs)}"] if signs else []
-    found += [f"{name} did not run on {of}" for name, of in evaluated.problems if of == model]
-    return found
 
 
 def _model(evaluated: AttackedModels, model: str) -> dict[str, object]:

@@ -9,12 +9,17 @@ from rich.text import Text
 
 from cleanset.evaluation.measures import Measure
 from cleanset.measure.pairs import Pair
-from cleanset.measure.rendering import pairs_table, tested_cells, tests_note
+from cleanset.measure.rendering import pairs_table, tested_cells
 from cleanset.measure.table import Cell, MeasureTable, cell, measure_cell
 from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.checklist import Evidence, checklist
-from cleanset.studies.attacks.comparison import attack_notes, robust_pairs
-from cleanset.studies.attacks.evaluation_results import AttackedModels, limits_of_model, measured_threats, threat_card
+from cleanset.studies.attacks.evaluation_results import (
+    AttackedModels,
+    attack_notes,
+    limit_lines,
+    measured_threats,
+    robust_pairs,
+)
 from cleanset.studies.attacks.page import TEMPLATES, baselines_of
 from cleanset.studies.attacks.results import ROBUST_MEASURES, by_name, probe_text
 
@@ -33,13 +38,14 @@ def as_text(evaluated: AttackedModels) -> Group:
     parts: list[RenderableType] = [*map(Text, evaluated.images.about())]
     parts += [Text(), _robust(evaluated).in_terminal(), Text(), _attacks(evaluated).in_terminal()]
     parts += [Text(), Text(MEANING_OF_SHARES)]
-    images = evaluated.images
     for threat in measured_threats(evaluated):
-        if tested := robust_pairs(threat, evaluated.attacked, images.rows, images.selected_by):
+        if tested := robust_pairs(evaluated, threat):
             names = list(dict.fromkeys(name for pair in tested for name in (pair.model, pair.other)))
             listed = ", ".join(f"#{rank} {name}" for rank, name in enumerate(names, start=1))
             table = pairs_table(names, tested)
             parts += [Text(), Text(f"{threat.name}: {listed}"), table.in_terminal(), Text(table.caption)]
+    if limits := limit_lines(evaluated):
+        parts += [Text(), *(Text(f"{limit}.") for limit in limits)]
     for model in evaluated.warnings:
         parts.append(Text())
         parts += [Text(line.text, style="red" if line.is_problem else "") for line in _signs(evaluated, model)]
@@ -88,7 +94,7 @@ def page_of(evaluated: AttackedModels) -> str:
                 measures=measures,
                 record=evaluated.warnings.get(model),
                 models=evaluated.models,
-                straight_through=evaluated.straight_through,
+                straight_through=evaluated.request.straight_through,
             )
         )
         for model in evaluated.models
@@ -100,7 +106,10 @@ def page_of(evaluated: AttackedModels) -> str:
         robust=_robust(evaluated),
         attacks=_attacks(evaluated),
         meaning=MEANING_OF_SHARES,
-        signs=[line.text for model in evaluated.warnings for line in _signs(evaluated, model)],
+        signs=[
+            *limit_lines(evaluated),
+            *(each.text for model in evaluated.warnings for each in _signs(evaluated, model)),
+        ],
         baselines=baselines_of(evaluated.warnings.values()),
         checklists=checklists,
     )
@@ -112,21 +121,13 @@ def paper_table(evaluated: AttackedModels) -> MeasureTable:
         "robust: correct, and broken by no attack of the threat model; ≤: an upper bound; a to b: bounds, of a model "
         "with a sign of gradient masking"
     )
-    images = evaluated.images
-    tested = {
-        threat.name: robust_pairs(threat, evaluated.attacked, images.rows, images.selected_by)
-        for threat in measured_threats(evaluated)
-    }
-    notes = attack_notes(
-        {threat.name: threat_card(evaluated, threat) for threat in measured_threats(evaluated)},
-        images.facts,
-        {name: tests_note(pairs) for name, pairs in tested.items()},
-        [limit for model in evaluated.models for limit in limits_of_model(evaluated, model)],
-    )
+    tested = {threat.name: robust_pairs(evaluated, threat) for threat in measured_threats(evaluated)}
     table = _robust(evaluated)
     if any(tested.values()):
         table = _with_tests(table, tested)
-    return replace(table, caption=f"Robust accuracy in percent, with 95 % intervals; {robust}", notes=notes)
+    return replace(
+        table, caption=f"Robust accuracy in percent, with 95 % intervals; {robust}", notes=attack_notes(evaluated)
+    )
 
 
 def _with_tests(table: MeasureTable, tested: Mapping[str, Sequence[Pair]]) -> MeasureTable:
