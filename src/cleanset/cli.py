@@ -925,7 +925,7 @@ def pack(
 def reproduce(
     paper: Annotated[
         str | None,
-        typer.Argument(help="scooter, imagenet-c or ximagenet-12.", show_default="list them"),
+        typer.Argument(help="scooter, imagenet-c, ximagenet-12 or others.", show_default="list them"),
     ] = None,
     files: Annotated[
         Path | None,
@@ -936,8 +936,8 @@ def reproduce(
 ) -> None:
     """Compute the printed numbers of a paper from what was published with it.
 
-    Each number stands beside the printed one with their difference; the last
-    lines say what cannot be computed, and why. --format prints all numbers as
+    Each number stands beside the printed one with their difference, and what
+    it is computed from; the last lines say what cannot be computed, and why. --format prints all numbers as
     a table for a paper's appendix. Exit code 0, whatever differs.
     """
     from rich.console import Console

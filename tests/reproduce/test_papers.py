@@ -18,7 +18,7 @@ from cleanset.cli import app
 from cleanset.errors import CleansetError
 from cleanset.reproduce import imagenet_c, scooter, ximagenet_12
 from cleanset.reproduce.numbers import Number, Reproduction
-from cleanset.reproduce.papers import PAPERS, summary_of, table_of
+from cleanset.reproduce.papers import PAPERS, not_computed_lines, own_input_lines, summary_of, table_of
 from cleanset.sets.published.lists import RATINGS
 from tests.properties import examples
 
@@ -40,7 +40,9 @@ def found() -> dict[str, Reproduction]:
 
 
 def number(printed: str, computed: float, slack: float = 0.0) -> Number:
-    return Number(where="Table 1", quantity="x", printed=printed, computed=computed, slack=slack)
+    return Number(
+        where="Table 1", quantity="x", printed=printed, computed=computed, slack=slack, evidence="other printed numbers"
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,10 +76,15 @@ def test_what_is_rounded_is_equal(value: float, digits: int) -> None:
 def test_how_many_are_equal(found: dict[str, Reproduction]) -> None:
     """As the page says; a number that changes changes the page."""
     assert {name: summary_of(each) for name, each in found.items()} == {
-        "scooter": "57 numbers: 53 equal as printed, 4 differ",
-        "imagenet-c": "15 numbers: 15 equal as printed",
-        "ximagenet-12": "327 numbers: 266 equal as printed, 57 equal but for the rounding of printed numbers that they "
-        "are computed from, 4 differ",
+        "scooter": "63 numbers (63 from raw data): 55 equal as printed, 8 differ; 15,890 printed numbers not computed",
+        "imagenet-c": "15 numbers (15 from other printed numbers): 15 equal as printed; 173 printed numbers not "
+        "computed; 4 tests: the authors' program on our own input",
+        "imagenet-p": "5 printed numbers not computed; 27 tests: the authors' program on our own input",
+        "ximagenet-12": "338 numbers (63 from a fit, 275 from other printed numbers): 275 equal as printed, 57 equal "
+        "but for the rounding of printed numbers that they are computed from, 6 differ; 310 printed numbers not "
+        "computed",
+        "unrestricted": "16 printed numbers not computed; 2 tests: the authors' program on our own input",
+        "imagenet-validation": "4 printed numbers not computed",
     }
 
 
@@ -86,11 +93,10 @@ def test_the_page_says_what_is_found(found: dict[str, Reproduction]) -> None:
     page = " ".join(text.split())
     cells = {tuple(cell.strip() for cell in row.split("|")[1:-1]) for row in text.splitlines() if "|" in row}
     for name, paper in found.items():
-        if name != "imagenet-c":
-            assert summary_of(paper) in page, name
-        for each in paper.not_computed:
-            assert f"- {each.where}" in page, each.where
-        for texts, (printed, computed, difference, verdict) in table_of(paper).rows:
+        assert summary_of(paper) in page, name
+        for line in (*not_computed_lines(paper), *own_input_lines(paper)):
+            assert f"- {line}" in page, line
+        for texts, (printed, computed, difference, verdict, _) in table_of(paper).rows:
             if verdict.value == "differs":
                 assert (*texts, printed.value, computed.value, difference.value) in cells
 
@@ -98,8 +104,8 @@ def test_the_page_says_what_is_found(found: dict[str, Reproduction]) -> None:
 def test_robustbench(files: Path) -> None:
     """With its file of accuracies: all twelve models, against sums in plain Python; the page has the number of both."""
     paper = imagenet_c.reproduce(files)
-    assert summary_of(paper) == "39 numbers: 39 equal as printed"
-    assert "63 numbers: 63 equal as printed" in PAGE.read_text()
+    assert summary_of(paper).startswith("39 numbers (39 from other printed numbers): 39 equal as printed; 149 printed")
+    assert "63 numbers (63 from other printed numbers): 63 equal as printed" in " ".join(PAGE.read_text().split())
     assert paper.not_computed[0].where == "RobustBench, 3DCC: accuracy and mCE of 12 models"
     rows = list(csv.reader(io.StringIO((files / imagenet_c.ACCURACIES.name).read_text())))
     sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
@@ -145,13 +151,22 @@ def test_a_regression_has_the_estimates_that_it_is_made_from() -> None:
     assert one["model", "SS"] == pytest.approx(four["model", "SS"])
 
 
-@pytest.mark.parametrize("name", PAPERS)
+def test_programs_on_our_own_input_are_tests(found: dict[str, Reproduction], repository: Path) -> None:
+    """They are no numbers of a paper; the files with these tests are there."""
+    for paper in found.values():
+        for each in paper.own_input:
+            assert (repository / each.tests).is_file()
+    assert found["imagenet-p"].numbers == found["unrestricted"].numbers == ()
+    assert {each.evidence for each in found["scooter"].numbers} == {"raw data"}
+
+
+@pytest.mark.parametrize("name", ["scooter", "imagenet-c", "ximagenet-12"])
 def test_forms(name: str, found: dict[str, Reproduction]) -> None:
     """A table of all numbers in each form, with as many rows."""
     paper = found[name]
     table = table_of(paper)
     rows = list(csv.reader(io.StringIO(table.in_form("csv"))))
-    assert rows[0][:6] == ["where", "number", "printed", "computed", "difference", "verdict"]
+    assert rows[0][:7] == ["where", "number", "printed", "computed", "difference", "verdict", "computed from"]
     assert len([row for row in rows[1:] if len(row) >= 6]) >= len(paper.numbers)
     assert len(re.findall(r"\\\\$", table.in_form("latex"), re.MULTILINE)) == len(paper.numbers) + 1
 
@@ -159,12 +174,13 @@ def test_forms(name: str, found: dict[str, Reproduction]) -> None:
 @pytest.mark.long
 def test_the_command() -> None:
     """All papers with their counts; of one, the numbers that differ, and what is not computed."""
-    command = CliRunner(env={"COLUMNS": "200"})
+    command = CliRunner(env={"COLUMNS": "300"})
     listed = command.invoke(app, ["reproduce"]).stdout
+    assert "(63 from raw data)" in listed
     assert [line.split()[0] for line in listed.splitlines() if not line.startswith(" ")] == list(PAPERS)
     one = command.invoke(app, ["reproduce", "ximagenet-12"])
     assert one.exit_code == 0
-    assert len(re.findall(r"Score as written .* differs$", one.stdout, re.MULTILINE)) == 4
+    assert len(re.findall(r"Score as written .* differs  other printed numbers$", one.stdout, re.MULTILINE)) == 4
     assert "Table 4" not in one.stdout
     assert "\n- Table 3, ResNet50, internal, segmented_image: the accuracy in table 2" in one.stdout
     assert "Table 4: Table 1, total, DF" in command.invoke(app, ["reproduce", "ximagenet-12", "--all"]).stdout

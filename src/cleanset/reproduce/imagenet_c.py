@@ -15,15 +15,11 @@ import numpy as np
 import pandas as pd
 
 from cleanset.plumbing.yaml_files import data_beside
-from cleanset.reproduce.numbers import NotComputed, Number, Reproduction
+from cleanset.reproduce.numbers import NotComputed, Number, Reproduction, reproduction
 from cleanset.reproduce.published_files import PublishedFile, read_published
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_ERRORS, ALEXNET_ERRORS_3DCC, relative_to
 from cleanset.studies.robustness.sampled import Sampled, mean_of
 
-TITLE = (
-    "D. Hendrycks and T. Dietterich, Benchmarking Neural Network Robustness to Common Corruptions and Perturbations "
-    "(ICLR 2019): ImageNet-C"
-)
 ORIGIN = "github.com/RobustBench/robustbench, commit 78fcc9e, model_info/imagenet/corruptions"
 ACCURACIES = PublishedFile(
     name="unaggregated_results.csv",
@@ -40,14 +36,6 @@ IMAGES = 5_000
 
 PRINTED: Any = data_beside(__file__, "imagenet_c.yaml")
 
-_NOT_COMPUTED = (
-    NotComputed(
-        where="The paper's tables of networks (AlexNet to ResNeXt) and its figures",
-        why="the answers that they follow from were not published; their networks on the official images take "
-        "`perturbations` or `corruptions: {published: FOLDER}` of a study (docs/robustness.md)",
-    ),
-)
-
 
 def reproduce(files: Path | None) -> Reproduction:
     """All numbers that the files in a folder give."""
@@ -56,10 +44,11 @@ def reproduce(files: Path | None) -> Reproduction:
     for file, suffix, name in ((ACCURACIES, "", "ImageNet-C"), (ACCURACIES_3D, "_3d", "3DCC")):
         data = read_published(file, files)
         if data is None:
-            missing.append(NotComputed(where=f"RobustBench, {name}: accuracy and mCE of 12 models", why=file.missing()))
+            where = f"RobustBench, {name}: accuracy and mCE of 12 models"
+            missing.append(NotComputed(where=where, numbers=2 * len(PRINTED["robustbench"]), why=file.missing()))
         else:
             numbers += _robustbench(errors_of(data), suffix, name)
-    return Reproduction(title=TITLE, numbers=tuple(numbers), not_computed=(*missing, *_NOT_COMPUTED))
+    return reproduction(PRINTED, numbers, missing)
 
 
 def errors_of(data: bytes) -> dict[str, pd.DataFrame]:
@@ -76,6 +65,7 @@ def _alexnet() -> list[Number]:
             quantity=f"AlexNet, mean error, {name}",
             printed=printed,
             computed=float(np.mean(ALEXNET_ERRORS[name])),
+            evidence="other printed numbers",
         )
         for name, printed in PRINTED["alexnet_mean_errors"].items()
     ]
@@ -103,6 +93,7 @@ def _robustbench(errors: Mapping[str, pd.DataFrame], suffix: str, name: str) -> 
                 quantity=f"{name}, {label}, %",
                 printed=PRINTED["robustbench"][model][f"corruptions_{key}{suffix}"],
                 computed=100 * computed[key],
+                evidence="other printed numbers",
             )
             for key, label in (("acc", "accuracy"), ("mce", "mCE"))
         ]

@@ -1,11 +1,18 @@
 """A printed number beside the one computed today, and what cannot be computed."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 Verdict = Literal["equal", "rounding", "differs"]
 """`rounding`: differs by no more than the rounding of the printed numbers that it was computed from."""
+
+Evidence = Literal["raw data", "other printed numbers", "a fit"]
+"""What a number is computed from. `a fit`: a quantity that is not printed, and was fitted to the numbers themselves.
+
+A fourth kind, what the authors' program gives on input made up here, is no number of the paper: see `OwnInput`.
+"""
 
 BELOW = "< "
 """Begins a printed bound, such as a p-value below 0.0001."""
@@ -25,7 +32,9 @@ class Number:
     """As printed, with its digits."""
 
     computed: float
-    """By today's code, from the published data."""
+    """By today's code, from what was published."""
+
+    evidence: Evidence
 
     slack: float = 0.0
     """How much the rounding of printed numbers that it was computed from can change it."""
@@ -67,6 +76,19 @@ class NotComputed:
     why: str
     """What is missing, and where it is known, what to do."""
 
+    numbers: int = 0
+    """How many numbers are printed there; 0 for a figure or text without numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnInput:
+    """The authors' program, run on input made up here: a test of cleanset, and no number of the paper."""
+
+    program: str
+    cases: int
+    tests: str
+    """The file of the tests, below the repository."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reproduction:
@@ -77,7 +99,21 @@ class Reproduction:
 
     numbers: tuple[Number, ...]
     not_computed: tuple[NotComputed, ...]
+    own_input: tuple[OwnInput, ...]
 
     def count(self, verdict: Verdict) -> int:
         """The number of numbers with a verdict."""
         return sum(each.verdict == verdict for each in self.numbers)
+
+
+def reproduction(printed: Any, numbers: Iterable[Number], missing: Iterable[NotComputed] = ()) -> Reproduction:
+    """What a paper prints, by the content of its YAML file, beside the numbers that are computed.
+
+    `printed`: its title, `not_computed` and `own_input`. `missing`: what is not computed for want of a file.
+    """
+    return Reproduction(
+        title=printed["title"],
+        numbers=tuple(numbers),
+        not_computed=(*missing, *(NotComputed(**each) for each in printed["not_computed"])),
+        own_input=tuple(OwnInput(**each) for each in printed.get("own_input", ())),
+    )

@@ -1,19 +1,31 @@
 """The papers whose numbers can be reproduced, and the table of one."""
 
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cleanset.measure.table import Cell, MeasureTable
+from cleanset.plumbing.yaml_files import data_beside
 from cleanset.reproduce import imagenet_c, scooter, ximagenet_12
-from cleanset.reproduce.numbers import Number, Reproduction, Verdict
+from cleanset.reproduce.numbers import Number, Reproduction, Verdict, reproduction
+
+
+def _without_numbers(name: str, _files: Path | None) -> Reproduction:
+    """A paper of which nothing can be computed: its numbers, each with the reason."""
+    return reproduction(data_beside(__file__, name), ())
+
 
 PAPERS: dict[str, Callable[[Path | None], Reproduction]] = {
     "scooter": scooter.reproduce,
     "imagenet-c": imagenet_c.reproduce,
+    "imagenet-p": partial(_without_numbers, "imagenet_p.yaml"),
     "ximagenet-12": ximagenet_12.reproduce,
+    "unrestricted": partial(_without_numbers, "unrestricted.yaml"),
+    "imagenet-validation": partial(_without_numbers, "imagenet_validation.yaml"),
 }
 """By the name that the command takes."""
 
@@ -26,7 +38,7 @@ MORE_DIGITS = 2
 """Shown beyond the printed ones, where the numbers are not equal."""
 
 
-TITLES = ("printed", "computed", "difference", "verdict")
+TITLES = ("printed", "computed", "difference", "verdict", "computed from")
 
 
 def table_of(paper: Reproduction) -> MeasureTable:
@@ -40,7 +52,13 @@ def table_of(paper: Reproduction) -> MeasureTable:
 
 
 def _cells(number: Number) -> tuple[Cell, ...]:
-    return Cell(number.printed), Cell(_computed(number)), Cell(_difference(number)), Cell(number.verdict)
+    return (
+        Cell(number.printed),
+        Cell(_computed(number)),
+        Cell(_difference(number)),
+        Cell(number.verdict),
+        Cell(number.evidence),
+    )
 
 
 def _computed(number: Number) -> str:
@@ -59,9 +77,17 @@ def _difference(number: Number) -> str:
 
 
 def summary_of(paper: Reproduction) -> str:
-    """How many numbers are equal, and how many are not."""
-    parts = [f"{paper.count(verdict)} {words}" for verdict, words in WORDS.items() if paper.count(verdict)]
-    return f"{len(paper.numbers)} numbers: {', '.join(parts)}"
+    """How many numbers are computed, from what, and how many are equal; how many are not computed, or are tests."""
+    parts = []
+    if paper.numbers:
+        sources = Counter(each.evidence for each in paper.numbers)
+        verdicts = [f"{paper.count(verdict)} {words}" for verdict, words in WORDS.items() if paper.count(verdict)]
+        computed_from = ", ".join(f"{count} from {evidence}" for evidence, count in sources.items())
+        parts.append(f"{len(paper.numbers)} numbers ({computed_from}): {', '.join(verdicts)}")
+    parts.append(f"{sum(each.numbers for each in paper.not_computed):,} printed numbers not computed")
+    if paper.own_input:
+        parts.append(f"{sum(each.cases for each in paper.own_input)} tests: the authors' program on our own input")
+    return "; ".join(parts)
 
 
 def in_terminal(paper: Reproduction, *, every: bool) -> Group:
@@ -75,5 +101,18 @@ def in_terminal(paper: Reproduction, *, every: bool) -> Group:
     parts += [Text(), *map(Text, notes)] if notes else []
     if paper.not_computed:
         parts += [Text(), Text("Not computed:")]
-        parts += [Text(f"- {each.where}: {each.why}") for each in paper.not_computed]
+        parts += [Text(f"- {each}") for each in not_computed_lines(paper)]
+    if paper.own_input:
+        parts += [Text(), Text("Tests, not counted: the authors' program on our own input:")]
+        parts += [Text(f"- {each}") for each in own_input_lines(paper)]
     return Group(*parts)
+
+
+def not_computed_lines(paper: Reproduction) -> list[str]:
+    """What is not computed, how many numbers that are, and why."""
+    return [f"{each.where}{f' ({each.numbers:,})' if each.numbers else ''}: {each.why}" for each in paper.not_computed]
+
+
+def own_input_lines(paper: Reproduction) -> list[str]:
+    """The programs of the authors that ran on input made up here, and the tests that hold what they gave."""
+    return [f"{each.program} ({each.cases}): {each.tests}" for each in paper.own_input]

@@ -13,47 +13,34 @@ from cleanset.dataset.ilsvrc import CLASSES, timm_info
 from cleanset.dataset.labels import read_reassessed
 from cleanset.errors import CleansetError
 from cleanset.plumbing.yaml_files import data_beside
-from cleanset.reproduce.numbers import NotComputed, Number, Reproduction
+from cleanset.reproduce.numbers import NotComputed, Number, Reproduction, reproduction
+from cleanset.review.verdicts import Rejected
 from cleanset.sets.published.image_set import SelectedImages, select_images
 from cleanset.sets.published.lists import PUBLISHED_MODEL, RATINGS, TOP5, PublishedChoice
 from cleanset.studies.realness.analysis import summary
 from cleanset.studies.realness.ratings import read_ratings, texts_of
 
-TITLE = (
-    "D. Fazlija et al., SCOOTER: A Human Evaluation Framework for Unrestricted Adversarial Examples (arXiv:2507.07776)"
-)
 PRINTED: Any = data_beside(__file__, "scooter.yaml")
 THREE = 3
 BY_HAND = "counted by hand there; here from the 553 notes, read as verdicts (docs/published_lists.md)"
 """Why numbers of the processing differ."""
+NOTES = {
+    "images removed from the Top-5 of these": "here all images of these lists that the notes reject; which of them are "
+    "the 86 is not said",
+    "of these, with a cropped substitute": "here a substitute is of rank 4 or 5; 58 of the classes keep a crop",
+}
+"""Why single numbers differ beyond that."""
 EXCLUDED = 916
 """The class "web site"."""
-
-NOT_COMPUTED = (
-    NotComputed(
-        where="The mixed models' differences and p-values",
-        why="their printed values are not among the published files; `cleanset study analyse FILE` fits the model of "
-        "each study in seconds (files: imagenet/published/ratings)",
-    ),
-    NotComputed(
-        where="The Top-5 lists",
-        why="they need the three networks on the 50,000 images: `dvc repro` in the edition imagenet",
-    ),
-    NotComputed(where="Reasons for removal, by class", why="printed as a figure without numbers"),
-    NotComputed(where="Size of the set, 409.4 MB", why="the images are not published, nor are the boxes of 109 crops"),
-    NotComputed(
-        where="Ratings by GPT-4o",
-        why="they are in the authors' repository (4o_ratings), but no number that follows from them is printed there",
-    ),
-)
+REPEATED = "cadv_4_6"
+"""A study whose ratings hold those of another one: it also takes people who failed more of the checks."""
 
 
 def reproduce(_files: Path | None) -> Reproduction:
     """All numbers; the file that is needed, the reassessed labels, is timm's."""
     chosen = select_images(PublishedChoice())
     labels, missing = _labels()
-    numbers = (*labels, *_set(chosen), *_processing(chosen), *_ratings())
-    return Reproduction(title=TITLE, numbers=numbers, not_computed=(*missing, *NOT_COMPUTED))
+    return reproduction(PRINTED, (*labels, *_set(chosen), *_processing(chosen), *_ratings()), missing)
 
 
 def _labels() -> tuple[list[Number], list[NotComputed]]:
@@ -62,7 +49,7 @@ def _labels() -> tuple[list[Number], list[NotComputed]]:
     try:
         path = timm_info("imagenet_real_labels.json")
     except CleansetError as error:
-        return [], [NotComputed(where=where, why=str(error))]
+        return [], [NotComputed(where=where, numbers=1, why=str(error))]
     lists = read_reassessed(path.read_text(encoding="utf-8"), "timm")
     return [
         Number(
@@ -70,6 +57,7 @@ def _labels() -> tuple[list[Number], list[NotComputed]]:
             quantity="images with exactly one reassessed label",
             printed=PRINTED["one_reassessed_label"],
             computed=sum(len(each) == 1 for each in lists),
+            evidence="raw data",
         )
     ], []
 
@@ -82,10 +70,9 @@ def _set(chosen: SelectedImages) -> list[Number]:
         "images": len(selection),
         "classes": len(counts),
         "classes with three images": sum(count == THREE for count in counts.values()),
-        "cropped images": int(selection["box_unknown"].sum()),
     }
     return [
-        Number(where="The set", quantity=name, printed=printed, computed=computed[name])
+        Number(where="The set", quantity=name, printed=printed, computed=computed[name], evidence="raw data")
         for name, printed in PRINTED["set"].items()
     ]
 
@@ -94,14 +81,22 @@ def _processing(chosen: SelectedImages) -> list[Number]:
     """What was done by class, from the verdicts on the first three of each list."""
     computed = processing_counts(chosen)
     return [
-        Number(where="Processing", quantity=name, printed=printed, computed=computed[name], note=BY_HAND)
+        Number(
+            where="Processing",
+            quantity=name,
+            printed=printed,
+            computed=computed[name],
+            evidence="raw data",
+            note=NOTES.get(name, BY_HAND),
+        )
         for name, printed in PRINTED["processing"].items()
     ]
 
 
 def processing_counts(chosen: SelectedImages) -> Counter[str]:
     """How many classes were treated in each way, by the names of the printed numbers."""
-    kinds = {key: next(iter(by_reviewer.values())).review.verdict.kind for key, by_reviewer in chosen.votes.items()}
+    verdicts = {key: next(iter(by_reviewer.values())).review.verdict for key, by_reviewer in chosen.votes.items()}
+    kinds = {key: verdict.kind for key, verdict in verdicts.items()}
     selection = chosen.filled.selection
     images = Counter(selection["class_index"].tolist())
     top5 = pd.read_csv(TOP5)
@@ -112,6 +107,7 @@ def processing_counts(chosen: SelectedImages) -> Counter[str]:
         {
             "classes with two images": sum(count == THREE - 1 for count in images.values()),
             "classes with one image": sum(count == 1 for count in images.values()),
+            'classes left out ("web site")': int(EXCLUDED not in images),
         }
     )
     for class_index in range(CLASSES):
@@ -123,28 +119,61 @@ def processing_counts(chosen: SelectedImages) -> Counter[str]:
         found['classes without an image, beside "web site"'] += not images[class_index] and class_index != EXCLUDED
         if first == ["clean"] * THREE:
             found["classes that are clean as listed"] += 1
-        elif len(first) == THREE and "reject" not in first:
+            continue
+        found["the remaining classes"] += 1
+        if len(first) == THREE and "reject" not in first:
             found["classes that only needed crops"] += 1
         elif of_list < THREE:
             found["classes that needed images from beyond the Top-5, or ended short"] += 1
             found["of these, filled up to three"] += images[class_index] == THREE
+            found["images removed from the Top-5 of these"] += sum(
+                kinds.get((class_index, name)) == "reject" for name in names
+            )
         else:
             found["classes with another image of the Top-5 in place of a removed one"] += 1
             found["images removed from the first three of these"] += first.count("reject")
+            substitutes = selected[class_index] & set(names[THREE:])
+            found["of these, with a cropped substitute"] += any(
+                kinds[class_index, name] == "crop" for name in substitutes
+            )
+            found["of these, with a watermarked image removed from the first three"] += any(
+                isinstance(verdict, Rejected) and verdict.reason == "watermark"
+                for verdict in (verdicts.get((class_index, name)) for name in names[:THREE])
+            )
+    found["classes with fewer than three images"] = sum(
+        images[class_index] < THREE for class_index in range(CLASSES) if class_index != EXCLUDED
+    )
     return found
 
 
 def _ratings() -> list[Number]:
-    """Mean, deviation and number of the ratings of each study."""
+    """The number of participants, and mean, deviation and number of the ratings of each study."""
     found = []
+    participants = 0
     for study, by_kind in PRINTED["ratings"].items():
         answers = read_ratings(texts_of([RATINGS / f"{study}.csv"])).ratings
+        participants += study != REPEATED and len({each.person for each in answers})
         for kind, texts in by_kind.items():
             of_kind = summary(each.rating for each in answers if each.kind == kind)
             values = (of_kind.mean, of_kind.deviation, of_kind.ratings)
             found += [
-                Number(where=f"Ratings, {study}", quantity=f"{kind} images, {name}", printed=text, computed=value)
+                Number(
+                    where=f"Ratings, {study}",
+                    quantity=f"{kind} images, {name}",
+                    printed=text,
+                    computed=value,
+                    evidence="raw data",
+                )
                 for name, text, value in zip(("mean", "standard deviation", "number"), texts, values, strict=True)
                 if value is not None
             ]
-    return found
+    return [
+        Number(
+            where="Abstract",
+            quantity="participants",
+            printed=PRINTED["participants"],
+            computed=participants,
+            evidence="raw data",
+        ),
+        *found,
+    ]

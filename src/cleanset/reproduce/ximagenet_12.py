@@ -13,13 +13,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.plumbing.yaml_files import data_beside
-from cleanset.reproduce.numbers import NotComputed, Number, Reproduction
+from cleanset.reproduce.numbers import Number, Reproduction, reproduction
 from cleanset.studies.robustness.scenarios.measures import score_of_squares, spread
 from cleanset.studies.robustness.scenarios.regression import FACTORS, regression
 
 Floats = npt.NDArray[np.float64]
 
-TITLE = "XIMAGENET-12: An Explainable AI Benchmark Dataset for Model Robustness Evaluation (arXiv:2310.08182)"
 PRINTED: Any = data_beside(__file__, "ximagenet_12.yaml")
 CLASSES = 12
 PARTS = ("external", "internal")
@@ -27,27 +26,13 @@ BASELINE = "original"
 ROUNDING = 0.5
 """How far a printed number may be from what it was rounded from, in units of its last digit."""
 
-NOT_COMPUTED = (
-    NotComputed(
-        where="Table 2, and the cells of table 5",
-        why="they need the paper's trained networks and images; the networks were not published "
-        "(docs/training.md trains them anew)",
-    ),
-    NotComputed(
-        where="Table 3, ResNet50, internal, segmented_image",
-        why="the accuracy in table 2 that it follows from is missing in print",
-    ),
-    NotComputed(where="Table 3, official top-1 accuracy", why="taken from Keras and timm, not measured in the paper"),
-    NotComputed(where="Figures 3 to 6", why="curves and densities of the paper's own trainings, without their numbers"),
-)
-
 
 def reproduce(_files: Path | None) -> Reproduction:
     """All numbers; no file is needed."""
-    numbers = [*_squares(), *_variances(), *_scores(), *_means_of_classes()]
+    numbers = [*_squares(), *_variances(), *_scores(), *_means_of_classes(), *_effects()]
     for table in PRINTED["regressions"]:
         numbers += _regression_numbers(table)
-    return Reproduction(title=TITLE, numbers=tuple(numbers), not_computed=NOT_COMPUTED)
+    return reproduction(PRINTED, numbers)
 
 
 def _unit(printed: str) -> float:
@@ -72,6 +57,7 @@ def _squares() -> list[Number]:
                         quantity=f"{model}, {part}, {scenario}, %",
                         printed=square,
                         computed=distance**2 / 100,
+                        evidence="a fit",
                         # of the accuracy and of the mean, both to two decimals
                         slack=2 * distance * 2 * ROUNDING * _unit(accuracy) / 100,
                     )
@@ -95,6 +81,7 @@ def _variances() -> list[Number]:
                     quantity=f"{model}, {part}, variance",
                     printed=row["variance"],
                     computed=float(spread(squares, "as_published")),
+                    evidence="other printed numbers",
                     slack=_variance_slack(len(squares)),
                 )
             )
@@ -116,6 +103,7 @@ def _scores() -> list[Number]:
                 quantity=f"{model}, Score as published",
                 printed=printed,
                 computed=float(score_of_squares(external, internal, "as_published")),
+                evidence="other printed numbers",
                 slack=2 * _variance_slack(len(external)),
             )
         )
@@ -125,6 +113,7 @@ def _scores() -> list[Number]:
                 quantity=f"{model}, Score as written",
                 printed=printed,
                 computed=float(score_of_squares(external, internal, "as_written")),
+                evidence="other printed numbers",
                 note="the text's formula has standard deviations over n, the printed Score variances over n - 1",
             )
         )
@@ -140,11 +129,31 @@ def _means_of_classes() -> list[Number]:
             quantity=f"DenseNet121, {scenario}, %",
             printed=value,
             computed=100 * float(np.mean(np.array(PRINTED["table_5"][scenario], np.float64))),
+            evidence="other printed numbers",
             slack=100 * ROUNDING * 0.01,
             note="from table 5, whose cells are rounded to whole percents",
         )
         for scenario, value in printed.items()
     ]
+
+
+def _effects() -> list[Number]:
+    """The effects on accuracy that the text repeats, from the estimates of tables 1 and 6."""
+    found = []
+    for table, section, unit in (("table_1", "Section 3.2", 1), ("table_6", "Section 3.4", 100)):
+        estimates = PRINTED["regressions"][table]["rows"]
+        found += [
+            Number(
+                where=section,
+                quantity=f"effect, {name}{', %' if unit > 1 else ''}",
+                printed=printed,
+                computed=unit * abs(float(estimates[name][0])),
+                evidence="other printed numbers",
+                note="the text cuts the estimates of table 1 off, where it should round them",
+            )
+            for name, printed in PRINTED["effects"][table].items()
+        ]
+    return found
 
 
 Results = dict[tuple[str, str], float]
@@ -177,6 +186,7 @@ def _regression_numbers(table: str) -> list[Number]:
                 quantity=f"{name}, {column}",
                 printed=text,
                 computed=found[name, column],
+                evidence="other printed numbers",
                 slack=slack[name, column],
                 note="printed in the column of P, but t" if column == "t" else "",
             )
@@ -189,6 +199,7 @@ def _regression_numbers(table: str) -> list[Number]:
                 quantity=f"{where}, {source}, {column}",
                 printed=text,
                 computed=found[source, column],
+                evidence="other printed numbers",
                 slack=slack[source, column],
             )
             for column, text in zip(("SS", "DF", "MS", "F"), texts, strict=True)
