@@ -41,7 +41,12 @@ def found() -> dict[str, Reproduction]:
 
 def number(printed: str, computed: float, slack: float = 0.0) -> Number:
     return Number(
-        where="Table 1", quantity="x", printed=printed, computed=computed, slack=slack, evidence="other printed numbers"
+        where="Table 1",
+        quantity="x",
+        printed=printed,
+        computed=computed,
+        slack=slack,
+        evidence="from other printed numbers",
     )
 
 
@@ -80,7 +85,7 @@ def test_how_many_are_equal(found: dict[str, Reproduction]) -> None:
         "imagenet-c": "15 numbers (15 from other printed numbers): 15 equal as printed; 173 printed numbers not "
         "computed; 4 tests: the authors' program on our own input",
         "imagenet-p": "5 printed numbers not computed; 27 tests: the authors' program on our own input",
-        "ximagenet-12": "338 numbers (63 from a fit, 275 from other printed numbers): 275 equal as printed, 57 equal "
+        "ximagenet-12": "338 numbers (63 fitted, 275 from other printed numbers): 275 equal as printed, 57 equal "
         "but for the rounding of printed numbers that they are computed from, 6 differ; 310 printed numbers not "
         "computed",
         "unrestricted": "16 printed numbers not computed; 2 tests: the authors' program on our own input",
@@ -157,7 +162,7 @@ def test_programs_on_our_own_input_are_tests(found: dict[str, Reproduction], rep
         for each in paper.own_input:
             assert (repository / each.tests).is_file()
     assert found["imagenet-p"].numbers == found["unrestricted"].numbers == ()
-    assert {each.evidence for each in found["scooter"].numbers} == {"raw data"}
+    assert {each.evidence for each in found["scooter"].numbers} == {"from raw data"}
 
 
 @pytest.mark.parametrize("name", ["scooter", "imagenet-c", "ximagenet-12"])
@@ -166,7 +171,7 @@ def test_forms(name: str, found: dict[str, Reproduction]) -> None:
     paper = found[name]
     table = table_of(paper)
     rows = list(csv.reader(io.StringIO(table.in_form("csv"))))
-    assert rows[0][:7] == ["where", "number", "printed", "computed", "difference", "verdict", "computed from"]
+    assert rows[0][:7] == ["where", "number", "printed", "computed", "difference", "verdict", "evidence"]
     assert len([row for row in rows[1:] if len(row) >= 6]) >= len(paper.numbers)
     assert len(re.findall(r"\\\\$", table.in_form("latex"), re.MULTILINE)) == len(paper.numbers) + 1
 
@@ -180,7 +185,7 @@ def test_the_command() -> None:
     assert [line.split()[0] for line in listed.splitlines() if not line.startswith(" ")] == list(PAPERS)
     one = command.invoke(app, ["reproduce", "ximagenet-12"])
     assert one.exit_code == 0
-    assert len(re.findall(r"Score as written .* differs  other printed numbers$", one.stdout, re.MULTILINE)) == 4
+    assert len(re.findall(r"Score as written .* differs  from other printed numbers$", one.stdout, re.MULTILINE)) == 4
     assert "Table 4" not in one.stdout
-    assert "\n- Table 3, ResNet50, internal, segmented_image: the accuracy in table 2" in one.stdout
+    assert "\n- Table 3, ResNet50, internal, segmented_image (1): the accuracy in table 2" in one.stdout
     assert "Table 4: Table 1, total, DF" in command.invoke(app, ["reproduce", "ximagenet-12", "--all"]).stdout

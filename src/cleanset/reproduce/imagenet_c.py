@@ -65,7 +65,7 @@ def _alexnet() -> list[Number]:
             quantity=f"AlexNet, mean error, {name}",
             printed=printed,
             computed=float(np.mean(ALEXNET_ERRORS[name])),
-            evidence="other printed numbers",
+            evidence="from other printed numbers",
         )
         for name, printed in PRINTED["alexnet_mean_errors"].items()
     ]
@@ -93,7 +93,7 @@ def _robustbench(errors: Mapping[str, pd.DataFrame], suffix: str, name: str) -> 
                 quantity=f"{name}, {label}, %",
                 printed=PRINTED["robustbench"][model][f"corruptions_{key}{suffix}"],
                 computed=100 * computed[key],
-                evidence="other printed numbers",
+                evidence="from other printed numbers",
             )
             for key, label in (("acc", "accuracy"), ("mce", "mCE"))
         ]

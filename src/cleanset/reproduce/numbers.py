@@ -8,8 +8,8 @@ from typing import Any, Literal
 Verdict = Literal["equal", "rounding", "differs"]
 """`rounding`: differs by no more than the rounding of the printed numbers that it was computed from."""
 
-Evidence = Literal["raw data", "other printed numbers", "a fit"]
-"""What a number is computed from. `a fit`: a quantity that is not printed, and was fitted to the numbers themselves.
+Evidence = Literal["from raw data", "from other printed numbers", "fitted"]
+"""How a number is computed. `fitted`: from a quantity that is not printed, and was fitted to the numbers themselves.
 
 A fourth kind, what the authors' program gives on input made up here, is no number of the paper: see `OwnInput`.
 """

@@ -38,7 +38,7 @@ MORE_DIGITS = 2
 """Shown beyond the printed ones, where the numbers are not equal."""
 
 
-TITLES = ("printed", "computed", "difference", "verdict", "computed from")
+TITLES = ("printed", "computed", "difference", "verdict", "evidence")
 
 
 def table_of(paper: Reproduction) -> MeasureTable:
@@ -82,8 +82,8 @@ def summary_of(paper: Reproduction) -> str:
     if paper.numbers:
         sources = Counter(each.evidence for each in paper.numbers)
         verdicts = [f"{paper.count(verdict)} {words}" for verdict, words in WORDS.items() if paper.count(verdict)]
-        computed_from = ", ".join(f"{count} from {evidence}" for evidence, count in sources.items())
-        parts.append(f"{len(paper.numbers)} numbers ({computed_from}): {', '.join(verdicts)}")
+        evidence = ", ".join(f"{count} {kind}" for kind, count in sources.items())
+        parts.append(f"{len(paper.numbers)} numbers ({evidence}): {', '.join(verdicts)}")
     parts.append(f"{sum(each.numbers for each in paper.not_computed):,} printed numbers not computed")
     if paper.own_input:
         parts.append(f"{sum(each.cases for each in paper.own_input)} tests: the authors' program on our own input")

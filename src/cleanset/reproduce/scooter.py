@@ -57,7 +57,7 @@ def _labels() -> tuple[list[Number], list[NotComputed]]:
             quantity="images with exactly one reassessed label",
             printed=PRINTED["one_reassessed_label"],
             computed=sum(len(each) == 1 for each in lists),
-            evidence="raw data",
+            evidence="from raw data",
         )
     ], []
 
@@ -72,7 +72,7 @@ def _set(chosen: SelectedImages) -> list[Number]:
         "classes with three images": sum(count == THREE for count in counts.values()),
     }
     return [
-        Number(where="The set", quantity=name, printed=printed, computed=computed[name], evidence="raw data")
+        Number(where="The set", quantity=name, printed=printed, computed=computed[name], evidence="from raw data")
         for name, printed in PRINTED["set"].items()
     ]
 
@@ -86,7 +86,7 @@ def _processing(chosen: SelectedImages) -> list[Number]:
             quantity=name,
             printed=printed,
             computed=computed[name],
-            evidence="raw data",
+            evidence="from raw data",
             note=NOTES.get(name, BY_HAND),
         )
         for name, printed in PRINTED["processing"].items()
@@ -162,7 +162,7 @@ def _ratings() -> list[Number]:
                     quantity=f"{kind} images, {name}",
                     printed=text,
                     computed=value,
-                    evidence="raw data",
+                    evidence="from raw data",
                 )
                 for name, text, value in zip(("mean", "standard deviation", "number"), texts, values, strict=True)
                 if value is not None
@@ -173,7 +173,7 @@ def _ratings() -> list[Number]:
             quantity="participants",
             printed=PRINTED["participants"],
             computed=participants,
-            evidence="raw data",
+            evidence="from raw data",
         ),
         *found,
     ]

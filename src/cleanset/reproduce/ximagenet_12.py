@@ -57,7 +57,7 @@ def _squares() -> list[Number]:
                         quantity=f"{model}, {part}, {scenario}, %",
                         printed=square,
                         computed=distance**2 / 100,
-                        evidence="a fit",
+                        evidence="fitted",
                         # of the accuracy and of the mean, both to two decimals
                         slack=2 * distance * 2 * ROUNDING * _unit(accuracy) / 100,
                     )
@@ -81,7 +81,7 @@ def _variances() -> list[Number]:
                     quantity=f"{model}, {part}, variance",
                     printed=row["variance"],
                     computed=float(spread(squares, "as_published")),
-                    evidence="other printed numbers",
+                    evidence="from other printed numbers",
                     slack=_variance_slack(len(squares)),
                 )
             )
@@ -103,7 +103,7 @@ def _scores() -> list[Number]:
                 quantity=f"{model}, Score as published",
                 printed=printed,
                 computed=float(score_of_squares(external, internal, "as_published")),
-                evidence="other printed numbers",
+                evidence="from other printed numbers",
                 slack=2 * _variance_slack(len(external)),
             )
         )
@@ -113,7 +113,7 @@ def _scores() -> list[Number]:
                 quantity=f"{model}, Score as written",
                 printed=printed,
                 computed=float(score_of_squares(external, internal, "as_written")),
-                evidence="other printed numbers",
+                evidence="from other printed numbers",
                 note="the text's formula has standard deviations over n, the printed Score variances over n - 1",
             )
         )
@@ -129,7 +129,7 @@ def _means_of_classes() -> list[Number]:
             quantity=f"DenseNet121, {scenario}, %",
             printed=value,
             computed=100 * float(np.mean(np.array(PRINTED["table_5"][scenario], np.float64))),
-            evidence="other printed numbers",
+            evidence="from other printed numbers",
             slack=100 * ROUNDING * 0.01,
             note="from table 5, whose cells are rounded to whole percents",
         )
@@ -148,7 +148,7 @@ def _effects() -> list[Number]:
                 quantity=f"effect, {name}{', %' if unit > 1 else ''}",
                 printed=printed,
                 computed=unit * abs(float(estimates[name][0])),
-                evidence="other printed numbers",
+                evidence="from other printed numbers",
                 note="the text cuts the estimates of table 1 off, where it should round them",
             )
             for name, printed in PRINTED["effects"][table].items()
@@ -186,7 +186,7 @@ def _regression_numbers(table: str) -> list[Number]:
                 quantity=f"{name}, {column}",
                 printed=text,
                 computed=found[name, column],
-                evidence="other printed numbers",
+                evidence="from other printed numbers",
                 slack=slack[name, column],
                 note="printed in the column of P, but t" if column == "t" else "",
             )
@@ -199,7 +199,7 @@ def _regression_numbers(table: str) -> list[Number]:
                 quantity=f"{where}, {source}, {column}",
                 printed=text,
                 computed=found[source, column],
-                evidence="other printed numbers",
+                evidence="from other printed numbers",
                 slack=slack[source, column],
             )
             for column, text in zip(("SS", "DF", "MS", "F"), texts, strict=True)
