@@ -40,7 +40,7 @@ from cleanset.scoring.consistency import batches_to_ask, dependence
 from cleanset.scoring.gate import NetworkError, NetworkGate, not_finite, wrong_answer
 from cleanset.scoring.logits import top5
 from cleanset.sets.image_set import ImageSet
-from cleanset.statistics.formats import decimal
+from cleanset.statistics.formats import decimal, interval_text
 
 if TYPE_CHECKING:
     import torch
@@ -68,8 +68,7 @@ class Results:
         self.predictions = predictions
 
     def __repr__(self) -> str:
-        low, high = self.interval
-        accuracy = f"{decimal(self.accuracy, 4)} ({decimal(low, 4)} to {decimal(high, 4)})"
+        accuracy = f"{decimal(self.accuracy, 4)} ({interval_text(self.interval, 4)})"
         return f"Results({self.model.name}: {accuracy} on {self.images.name})"
 
     def __str__(self) -> str:

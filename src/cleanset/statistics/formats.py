@@ -5,6 +5,7 @@ although 100 * (261 / 480) is 54.37499999999999.
 """
 
 import math
+from collections.abc import Sequence
 
 NOTHING = "–"
 """In place of a value that is not defined."""
@@ -26,6 +27,12 @@ def decimal(value: float | None, digits: int = 2, factor: float = 1, *, signed: 
         return NOTHING
     found = _rounded(factor * value, digits)
     return f"{found:+.{digits}f}" if signed else f"{found:.{digits}f}"
+
+
+def interval_text(ends: Sequence[float], digits: int = 2) -> str:
+    """The ends of an interval with digits after the point, such as 0.52 to 0.61."""
+    low, high = ends
+    return f"{decimal(low, digits)} to {decimal(high, digits)}"
 
 
 def percent(share: float | None, digits: int = 2) -> str:

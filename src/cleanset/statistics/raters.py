@@ -14,7 +14,7 @@ import numpy as np
 
 from cleanset.statistics.basics import LEVEL, Floats, Ints
 from cleanset.statistics.bootstrap import RESAMPLES, percentile_interval, seed_of
-from cleanset.statistics.formats import NOTHING, decimal
+from cleanset.statistics.formats import NOTHING, decimal, interval_text
 
 MIN_RATED = 10
 """Images with two ratings or more from which a coefficient is given."""
@@ -130,4 +130,4 @@ def coefficient_text(value: float | None, interval: Sequence[float] | None) -> s
     """A coefficient of agreement with its interval, which is wide: two digits; – without one."""
     if value is None or interval is None:
         return NOTHING
-    return f"{decimal(value)} ({decimal(interval[0])} to {decimal(interval[1])})"
+    return f"{decimal(value)} ({interval_text(interval)})"

@@ -7,8 +7,8 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness import pilot
+from cleanset.studies.realness.pilot import SeenTrial, SimulatedPerson
 from cleanset.studies.realness.planning import PUBLISHED_FIT
-from cleanset.studies.realness.simulated import SeenTrial, SimulatedPerson
 from tests.studies.realness.conftest import SIZES, command, rows
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from cleanset.studies.training.batches import TrainingBatches
+from cleanset.studies.training.classification import TrainingBatches
 from cleanset.studies.training.pixels import TrainingPixels
 from cleanset.studies.training.recipes import Augmix, Standard
 from cleanset.studies.training.run_params import Network, Run

@@ -11,7 +11,7 @@ from PIL import Image
 
 from cleanset.images.preprocessing import Resized
 from cleanset.plumbing.files import sha256
-from cleanset.studies.training.batches import (
+from cleanset.studies.training.classification import (
     EIGENVALUES,
     EIGENVECTORS,
     ClassificationBatch,

@@ -13,9 +13,10 @@ from rich.text import Text
 from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.plumbing.csv_files import csv_text
 from cleanset.plumbing.files import new_folder, write_text
+from cleanset.plumbing.json_files import write_json
 from cleanset.plumbing.validation import first_names
 from cleanset.review.opinions import look_again_columns
-from cleanset.statistics.formats import decimal
+from cleanset.statistics.formats import decimal, interval_text
 from cleanset.studies.realness.analysis import (
     Analysis,
     AnalysisSettings,
@@ -96,7 +97,7 @@ def analyse_files(
             folder.mkdir()
             stimuli = () if key is None else tuple(key.values())
             column = class_column_of("" if files is None else files.key)
-            write_text(folder / RESULT, analysis_json(analysis) + "\n")
+            write_json(folder / RESULT, _rounded(content(analysis)))
             write_text(folder / IMAGES_CSV, images_csv(analysis.images, stimuli, column))
             write_text(folder / LOOK_AGAIN, images_csv(taken_for_modified(analysis.enough), stimuli, column))
     return analysis
@@ -167,8 +168,6 @@ def _rounded(value: object) -> object:
 def analysis_text(analysis: Analysis) -> Group:
     """The results as text of at most 80 columns."""
     tests = analysis.equivalence
-    low, high = tests.interval
-    ends = f"{decimal(low, 3)} to {decimal(high, 3)}"
     verdict = "equivalent" if tests.equivalent else "not shown to be equivalent"
     parts: list[RenderableType] = [
         *(Text(line) for line in _people(analysis)),
@@ -179,7 +178,7 @@ def analysis_text(analysis: Analysis) -> Group:
         Text(f"modified - real: {_shown(analysis.fit.modified)}"),
         *(Text(line, style="red") for line in warnings_of(analysis)),
         Text(f"two one-sided tests, bounds ±{tests.bound:g}, alpha {tests.alpha:g}: {verdict}"),
-        Text(f"p {decimal(tests.p, 4)}, {100 * (1 - 2 * tests.alpha):g} % interval {ends}"),
+        Text(f"p {decimal(tests.p, 4)}, {100 * (1 - 2 * tests.alpha):g} % interval {interval_text(tests.interval, 3)}"),
         *(Text(line) for line in (*_ordinal_lines(analysis), *_published_lines(analysis))),
         Text(
             f"{len(taken_for_modified(analysis.enough)):,} of {len(analysis.enough):,} real images with "
@@ -209,9 +208,8 @@ def _ordinal_lines(analysis: Analysis) -> list[str]:
     found = analysis.ordinal
     if found is None:
         return []
-    low, high = found.interval
     return [
-        f"ordinal model, log-odds: {decimal(found.effect, 3)} (95 % {decimal(low, 3)} to {decimal(high, 3)})",
+        f"ordinal model, log-odds: {decimal(found.effect, 3)} (95 % {interval_text(found.interval, 3)})",
         f"odds ratio {decimal(found.odds_ratio, 3)}; mean difference that it implies: {decimal(found.difference, 3)}",
     ]
 
@@ -289,6 +287,5 @@ def _summaries(analysis: Analysis) -> RenderableType:
 
 def _shown(effect: Effect) -> str:
     degrees = "normal" if math.isinf(effect.degrees) else f"df {decimal(effect.degrees, 1)}"
-    low, high = effect.interval(0.95)
-    shown = f"{decimal(effect.estimate, 3)} (95 % {decimal(low, 3)} to {decimal(high, 3)})"
+    shown = f"{decimal(effect.estimate, 3)} (95 % {interval_text(effect.interval(0.95), 3)})"
     return f"{shown}, se {decimal(effect.standard_error, 3)}, {degrees}"

@@ -11,6 +11,8 @@ from cleanset.errors import CleansetError
 
 app = typer.Typer(no_args_is_help=True, help="Plan and analyse a rating study of how real images look.")
 
+PlanFolder = Annotated[Path, typer.Option(help="The plan's folder.")]
+
 Settings = TypeVar("Settings")
 
 
@@ -100,7 +102,7 @@ def plan(
 
 @app.command()
 def serve(
-    plan: Annotated[Path, typer.Option(help="The plan's folder.")],
+    plan: PlanFolder,
     host: Host = LOOPBACK,
     port: Port = None,
     browser: Browser = True,
@@ -129,7 +131,7 @@ def serve(
 
 @app.command()
 def pilot(
-    plan: Annotated[Path, typer.Option(help="The plan's folder.")],
+    plan: PlanFolder,
     out: NewFolder,
     people: Annotated[int, typer.Option(min=1, max=1000, help="Number of simulated people.")] = 10,
     settings: Annotated[

@@ -2,6 +2,9 @@
 
 A copy of the plan is served by the usual server, so that nothing of a pilot is in the plan's own answers. The page's
 clock is set forward instead of waiting, so that times are those of the simulated people.
+
+The ratings of careful people follow the model of the analysis, with the variances of the published studies; all draws
+depend on the seed and the person alone.
 """
 
 import io
@@ -16,10 +19,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from itertools import chain
+from math import log
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
+import numpy as np
 from pydantic import Field, NonNegativeFloat
 
 from cleanset.errors import CleansetError
@@ -27,19 +32,96 @@ from cleanset.plumbing.files import new_folder, read_text
 from cleanset.plumbing.interpreter import python_command
 from cleanset.plumbing.json_files import write_json
 from cleanset.plumbing.progress import tracked
+from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness import analysis_report
 from cleanset.studies.realness.analysis import AnalysisSettings
 from cleanset.studies.realness.layout import NOMINAL_PIXELS_PER_MM
+from cleanset.studies.realness.mixed import Variances
 from cleanset.studies.realness.plan import read_trials
 from cleanset.studies.realness.plan_files import KEY, PLAN, TRIALS, read_plan
 from cleanset.studies.realness.planning import PUBLISHED_FIT
-from cleanset.studies.realness.ratings import parse_key
-from cleanset.studies.realness.simulated import Manner, SeenTrial, SimulatedPerson, TrialKind
+from cleanset.studies.realness.ratings import SCALE, SIDES, parse_key
 from cleanset.studies.realness.study_server import ANSWERS_FOLDER, PEOPLE, STUDY_ID
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
     from rich.console import RenderableType
+
+Manner = Literal["careful", "careless", "fast", "biased"]
+"""careful: rates and passes all checks. careless: answers at random. fast: rates, in a second, and guesses at checks.
+biased: gives the first answer to everything."""
+
+TrialKind = Literal["image", "attention", "pair", "plate"]
+
+MANNERS: tuple[Manner, ...] = (
+    "careful", "careful", "careless", "careful", "careful", "fast", "careful", "careful", "biased", "careful",
+)  # fmt: skip
+"""Of ten people, in their order; the next ten are alike."""
+
+SECONDS: Mapping[Manner, float] = {"careful": 6.0, "careless": 2.0, "fast": 1.0, "biased": 3.0}
+"""Median time for an answer."""
+SPREAD = 0.5
+"""Standard deviation of the logarithm of the time."""
+MEAN_RATING = 0.7
+"""Of real images, as in the published studies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenTrial:
+    """A trial as a person sees it, and what a careful person sees in it."""
+
+    kind: TrialKind
+    stimulus: str
+    truth: str = ""
+    """Of an image, real or modified; of an attention check, the place of its answer in the scale, from 0; of a pair,
+    the side of the modified image; of a plate, its digit or none."""
+
+
+class SimulatedPerson:
+    """A person of a pilot. `effect`: the mean rating of modified images minus that of real ones, -4 to 4."""
+
+    def __init__(self, number: int, seed: int, *, effect: float, variances: Variances) -> None:
+        self.number = number
+        self.manner = MANNERS[number % len(MANNERS)]
+        self.seed = seed
+        self._variances = variances
+        self._random = np.random.default_rng(change_seed(seed, "pilot", "person", number))
+        slope = self._random.normal(0, variances.slope**0.5)
+        self._means = {"real": MEAN_RATING, "modified": MEAN_RATING + effect + slope}
+        self._own = self._random.normal(0, variances.person**0.5)
+
+    def answer(self, trial: SeenTrial) -> tuple[int, float]:
+        """The answer to a trial, as its place among the choices from 0, and the seconds that it takes."""
+        seconds = float(self._random.lognormal(log(SECONDS[self.manner]), SPREAD))
+        return self._choice(trial), seconds
+
+    def _choice(self, trial: SeenTrial) -> int:
+        choices = {"pair": len(SIDES), "plate": 10}.get(trial.kind, len(SCALE))
+        guess = int(self._random.integers(choices))
+        if self.manner == "biased":
+            return 0
+        if self.manner == "careless":
+            return guess
+        if trial.kind == "image":
+            return self._rating(trial)
+        is_right = self.manner == "careful" or trial.kind == "plate"
+        return self._correct(trial) if is_right else guess
+
+    def _correct(self, trial: SeenTrial) -> int:
+        if trial.kind == "pair":
+            return SIDES.index(trial.truth)
+        if trial.kind == "plate":
+            return 9 if trial.truth == "none" else int(trial.truth) - 1
+        return int(trial.truth)
+
+    def _rating(self, trial: SeenTrial) -> int:
+        variances = self._variances
+        of_image = np.random.default_rng(image_seed(change_seed(self.seed, "pilot", "image", 0), trial.stimulus))
+        spread = variances.real if trial.truth == "real" else variances.modified
+        mean = self._means[trial.truth] + self._own + of_image.normal(0, spread**0.5)
+        drawn = round(float(self._random.normal(mean, variances.residual**0.5)))
+        return SCALE.index(max(SCALE[0], min(SCALE[-1], drawn)))
+
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 """Programs that are looked for before the browser that playwright installs."""

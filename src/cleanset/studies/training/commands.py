@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Train for robustness and on scenarios: the stages of a study.")
 
+Fold = Annotated[str | None, typer.Option("--fold", help="Fold of the run; without it: the first.")]
+
 
 def _study(folder: Path) -> "TrainingStudy":
     from cleanset.studies.training.study import TrainingStudy
@@ -57,7 +59,7 @@ def train(
 def entry(
     run: Annotated[str, typer.Option("--run", help="Name of a finished run.")],
     role: Annotated[str, typer.Option("--role", help="Name of the model in further_models.")],
-    fold: Annotated[str | None, typer.Option("--fold", help="Fold of the run; without it: the first.")] = None,
+    fold: Fold = None,
     weights: Annotated[
         Path | None, typer.Option(help="A copy of the weights, such as one in git; without it: the run's weights.")
     ] = None,
@@ -87,7 +89,7 @@ def summary(study: StudyFolder = HERE) -> None:
 def masks(
     run: Annotated[str, typer.Option("--run", help="Name of a finished run of segmentation.")],
     folder: Annotated[str, typer.Option("--folder", help="Name of the new folder in the robustness study's masks.")],
-    fold: Annotated[str | None, typer.Option("--fold", help="Fold of the run; without it: the first.")] = None,
+    fold: Fold = None,
     study: StudyFolder = HERE,
 ) -> None:
     """Make masks for the robustness study's images without one, by a trained segmentation network."""

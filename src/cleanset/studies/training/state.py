@@ -52,14 +52,11 @@ class StateFolder:
         path = self.folder / STATE_FILE
         if not path.is_file():
             return None
-        # torch itself reads a weight with a flipped bit as another weight
-        digest, _, content = path.read_bytes().partition(b"\n")
-        if digest != sha256(content).encode():
+        if (found := _content(path)) is None:
             raise CleansetError(
                 f"{path}: damaged, or not the state of a training; expected the bytes whose SHA-256 it begins with: "
                 f"{_REMEDY}"
             )
-        found = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         self._check_settings(found["settings"])
         state: TrainingState = found["state"]
         return state
@@ -102,13 +99,10 @@ class StateFolder:
     def finished_part(self) -> FinishedPart:
         """What the epochs in the state have, whatever its settings; nothing for a missing or damaged state."""
         path = self.folder / STATE_FILE
-        if not path.is_file():
+        found = _content(path) if path.is_file() else None
+        if found is None:
             return NOTHING
-        digest, _, content = path.read_bytes().partition(b"\n")
-        if digest != sha256(content).encode():
-            return NOTHING
-        state: TrainingState = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)["state"]
-        return FinishedPart(images=state["images"], seconds=state["seconds"])
+        return FinishedPart(images=found["state"]["images"], seconds=found["state"]["seconds"])
 
     def save(self, state: TrainingState) -> None:
         """Replace the state; a killed process or a full disk leaves the one before."""
@@ -118,3 +112,13 @@ class StateFolder:
         torch.save({"settings": dict(self._settings), "state": state}, buffer)
         content = buffer.getvalue()
         write_bytes(self.folder / STATE_FILE, b"%b\n%b" % (sha256(content).encode(), content))
+
+
+def _content(path: Path) -> dict[str, Any] | None:
+    """Settings and state in a file; None if it is damaged."""
+    # torch itself reads a weight with a flipped bit as another weight
+    digest, _, content = path.read_bytes().partition(b"\n")
+    if digest != sha256(content).encode():
+        return None
+    found: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    return found
