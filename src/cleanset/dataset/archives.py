@@ -315,8 +315,11 @@ def located(images: Path, ids: Iterable[str], classes: ClassTable) -> Mapping[st
 
     Raises CleansetError as `locate` does.
     """
-    if classes.is_imagenet:
-        return locate(images)
+    return locate(images) if classes.is_imagenet else in_place(images, ids)
+
+
+def in_place(images: Path, ids: Iterable[str]) -> dict[str, Location]:
+    """The locations of the images that lie in a folder where their ids say."""
     paths = {image_id: images / image_id for image_id in ids}
     return {name: Location(str(path), 0, path.stat().st_size) for name, path in paths.items() if path.is_file()}
 

@@ -4,7 +4,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePath
 
-from cleanset.dataset.archives import IMAGE_SUFFIXES, LEFT_BY_SYSTEMS, MAX_STORED_BYTES, Location, files_in_tar
+from cleanset.dataset.archives import (
+    IMAGE_SUFFIXES,
+    LEFT_BY_SYSTEMS,
+    MAX_STORED_BYTES,
+    Location,
+    files_in_tar,
+    in_place,
+)
 from cleanset.dataset.folder import files_below
 from cleanset.errors import CleansetError
 from cleanset.plumbing.files import check_regular, sha256
@@ -19,14 +26,14 @@ def locate_by_content(images: Path, wanted: Mapping[str, str]) -> dict[str, Loca
     neither a folder nor a tar.
     """
     if images.is_dir():
-        in_place = _in_place(images, wanted)
+        found_in_place = in_place(images, wanted)
     elif images.exists():
         check_regular(images)
-        in_place = {}
+        found_in_place = {}
     else:
         raise CleansetError(f"{images}: missing; expected the images of the set, a folder or a tar")
-    found = _sha256_of(in_place)
-    right = {name: location for name, location in in_place.items() if found[name] == wanted[name]}
+    found = _sha256_of(found_in_place)
+    right = {name: location for name, location in found_in_place.items() if found[name] == wanted[name]}
     lost = wanted.keys() - right.keys()
     if not lost:
         return right
@@ -35,7 +42,7 @@ def locate_by_content(images: Path, wanted: Mapping[str, str]) -> dict[str, Loca
     by_content = {digest: others[key] for key, digest in sorted(_sha256_of(others).items(), reverse=True)}
     by_content |= {wanted[name]: location for name, location in right.items()}
     moved = {name: by_content[wanted[name]] for name in lost if wanted[name] in by_content}
-    return in_place | right | moved
+    return found_in_place | right | moved
 
 
 def moved_images(images: Path, listed: Collection[str], pinned: Mapping[str, str]) -> dict[str, str]:
@@ -53,11 +60,6 @@ def moved_images(images: Path, listed: Collection[str], pinned: Mapping[str, str
     for name, digest in _sha256_of({name: others[name] for name in sorted(others) if name not in known}).items():
         names_of[digest].append(name)
     return {name: names_of[digest].pop(0) for name, digest in lost.items() if names_of[digest]}
-
-
-def _in_place(images: Path, image_ids: Mapping[str, object]) -> dict[str, Location]:
-    paths = {name: images / name for name in image_ids}
-    return {name: Location(str(path), 0, path.stat().st_size) for name, path in paths.items() if path.is_file()}
 
 
 def _candidates(images: Path) -> Iterator[Location]:

@@ -7,7 +7,7 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Annotated
@@ -128,17 +128,23 @@ def read_images(
 def _alike(groups: Iterable[str], where: str) -> Iterator[str]:
     """Notices of groups whose names differ by case alone, or by it, dashes, apostrophes and leading zeros."""
     names = sorted(set(groups))
-    by_case = {folded_name(name): name for name in reversed(names)}
-    if pairs := [f"{one} and {name}" for name in names if (one := by_case[folded_name(name)]) != name]:
+    firsts, pairs = _pairs(names, folded_name)
+    if pairs:
         yield f"{where}: groups that differ by case alone, and count as different: {join_names(pairs)}"
     # one of each form by case: pairs of those are said already
-    firsts = sorted(by_case.values())
-    by_sign = {_without_signs(name): name for name in reversed(firsts)}
-    if pairs := [f"{one} and {name}" for name in firsts if (one := by_sign[_without_signs(name)]) != name]:
+    _, pairs = _pairs(firsts, _without_signs)
+    if pairs:
         yield (
             f"{where}: groups that differ by the kind of dash, the apostrophe or leading zeros alone, and count as "
             f"different: {join_names(pairs)}"
         )
+
+
+def _pairs(names: Sequence[str], form: Callable[[str], str]) -> tuple[list[str], list[str]]:
+    """Of sorted names the first of each form, sorted, and every other beside the first of its form."""
+    first_of = {form(name): name for name in reversed(names)}
+    pairs = [f"{one} and {name}" for name in names if (one := first_of[form(name)]) != name]
+    return sorted(first_of.values()), pairs
 
 
 def _without_signs(group: str) -> str:

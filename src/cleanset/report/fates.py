@@ -10,6 +10,7 @@ from cleanset.review.store import Votes, basis_of
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Filled
 from cleanset.selection.selected import rejected_images, selected_images
+from cleanset.statistics.basics import most_first
 from cleanset.vocabulary import BASES
 
 
@@ -170,7 +171,7 @@ def hardest_classes(
     for state in states:
         rejected = [each for each in candidates.get(state.class_index, ()) if each.causes and not each.uses]
         reasons = Counter(reason for each in rejected for reason in each.causes)
-        by_count = dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
+        by_count = most_first(reasons)
         if rejected or state.short:
             found.append(HardClass(state, len(rejected), by_count))
     # the class index last, so that equal classes have one order

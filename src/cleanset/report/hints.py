@@ -41,6 +41,7 @@ from cleanset.review.terminal import grid
 from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import check_outside, one_set, read_image, read_set
 from cleanset.sets.manifest import MANIFEST, check_not_empty
+from cleanset.statistics.basics import most_first
 
 COLUMNS = ("image", "hint", "severity", "sign", "measure", "value", "limit", "other")
 MAX_TEXT_UNASKED = 1_000
@@ -250,8 +251,8 @@ def _number(value: float) -> str:
 
 def counts_by_kind(found: Hints) -> dict[str, int]:
     """The number of images with each kind of hint, the most frequent first."""
-    counts = Counter(kind for image in found.hinted for kind in {hint.kind for hint in image.hints})
-    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
+    counts = Counter[str](kind for image in found.hinted for kind in {hint.kind for hint in image.hints})
+    return most_first(counts)
 
 
 def summary(found: Hints) -> str:

@@ -1,16 +1,25 @@
-"""The level of every interval, the quantiles of Student's t, and the types of arrays in statistics."""
+"""The level of every interval, the quantiles of Student's t, the order of counts, and the types of arrays."""
 
 import math
+from collections.abc import Mapping
 from statistics import NormalDist
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+Name = TypeVar("Name", bound=str)
 
 LEVEL = 0.95
 """The confidence level of intervals and bounds."""
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+
+
+def most_first(counts: Mapping[Name, int]) -> dict[Name, int]:
+    """Counts by name, the largest first; equal ones by name."""
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def t_quantile(share: float, degrees: int) -> float:

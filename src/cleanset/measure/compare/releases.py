@@ -14,6 +14,7 @@ from cleanset.sets.description import UNPUBLISHED, Rejection, Release, rejection
 from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import REJECTED_CSV, one_set, read_regular_file, read_release, read_set
 from cleanset.sets.manifest import MANIFEST, Entry
+from cleanset.statistics.basics import most_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +285,7 @@ def diff(a: Path, b: Path) -> ComparisonResult:
 
 
 def _by_frequency(reasons: Iterable[str]) -> dict[str, int]:
-    return dict(sorted(Counter(reasons).items(), key=lambda pair: (-pair[1], pair[0])))
+    return most_first(Counter(reasons))
 
 
 def _line(change: ManifestChange, rejection: Rejection | None) -> str:

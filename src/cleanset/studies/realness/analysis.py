@@ -11,6 +11,7 @@ from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.review.agreement import Agreement, VerdictCounts, overall
+from cleanset.statistics.basics import most_first
 from cleanset.statistics.raters import Coefficient, ordinal_alpha
 from cleanset.statistics.shares import wilson
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Alpha, Bound, Equivalence, equivalence
@@ -161,15 +162,11 @@ def shown_sizes(answers: StudyAnswers) -> ShownSizes | None:
     ratios = Counter(f"{each.pixel_ratio:g}" for each in known)
     widths = Counter(f"{each.shown_width / each.pixels_per_mm:.0f}" for each in known if each.pixels_per_mm)
     return ShownSizes(
-        sizes=_most_first(sizes),
-        pixel_ratios=_most_first(ratios),
+        sizes=most_first(sizes),
+        pixel_ratios=most_first(ratios),
         unknown=len(views) - len(known),
-        widths_mm=_most_first(widths),
+        widths_mm=most_first(widths),
     )
-
-
-def _most_first(counts: Mapping[str, int]) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 @dataclass(frozen=True, slots=True)
