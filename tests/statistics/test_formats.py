@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.statistics.formats import decimal, p_value, percent
+from cleanset.statistics.formats import decimal, interval_text, p_value, percent
 
 SOURCE = Path(__file__).parents[2] / "src" / "cleanset"
 OTHER_MAKERS = {
@@ -97,3 +97,8 @@ def test_no_other_maker_of_shares() -> None:
     assert [path.name for path in scripts if re.search(r"toFixed|toPrecision", path.read_text("utf-8"))] == [
         "all_clean.js"
     ]
+
+
+def test_an_interval_is_its_ends() -> None:
+    assert interval_text((0.523, 0.61)) == "0.52 to 0.61"
+    assert interval_text((-0.0004, 1), 3) == "0.000 to 1.000"
