@@ -1,7 +1,7 @@
 """Numbers as people read them: one rounding of shares, intervals and p-values for terminals, papers and pages.
 
-Half-way values go to the even digit. A share is rounded after the noise of its division is gone: 261 of 480 is 54.38 %,
-although 100 * (261 / 480) is 54.37499999999999.
+Half-way values are rounded away from zero, as people do. A share is rounded after the noise of its division is gone:
+261 of 480 is 54.38 %, although 100 * (261 / 480) is 54.37499999999999.
 """
 
 import math
@@ -17,8 +17,11 @@ def in_percent(share: float, digits: int = 2) -> float:
 
 
 def _rounded(value: float, digits: int) -> float:
+    unit = 10**digits
+    # six more digits are kept of the value, and what a division adds lies below them
+    whole = math.floor(round(abs(value) * unit, 6) + 0.5)
     # + 0: there is no -0.00
-    return round(round(value, 9), digits) + 0
+    return math.copysign(whole / unit, value) + 0
 
 
 def decimal(value: float | None, digits: int = 2, factor: float = 1, *, signed: bool = False) -> str:
