@@ -29,8 +29,9 @@ def logits(**values: float) -> np.ndarray[Any, np.dtype[np.float64]]:
         (logits(c7=1, c3=1), [3, 7, 0, 1, 2]),
         (logits(c999=5, c998=5, c997=5, c0=-1, c5=4), [997, 998, 999, 5, 1]),
         (logits(c10=3, c20=2, c30=1, c40=0.5, c50=0.25, c60=0.125), [10, 20, 30, 40, 50]),
-        (logits(c1=1e-20, c0=0), [0, 1, 2, 3, 4]),  # no difference is left in the probabilities
-        (logits(c8=1e6), [8, 0, 1, 2, 3]),  # the others underflow
+        (logits(c1=1e-20, c0=0), [1, 0, 2, 3, 4]),  # no difference is left in the probabilities
+        (logits(c8=1e6), [8, 0, 1, 2, 3]),
+        (logits(c5=2000, c900=1200, c901=1190, c902=1180, c903=1170), [5, 900, 901, 902, 903]),  # all underflow but 5
     ],
 )
 def test_order_and_ties(row: np.ndarray[Any, np.dtype[np.float64]], classes: list[int]) -> None:

@@ -36,7 +36,7 @@ def top5(logits: NDArray[np.float64], _ids: Sequence[object] = ()) -> ScoreColum
         raise ValueError("a logit is NaN or infinite")
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
     probabilities = exponentials / exponentials.sum(axis=1, keepdims=True)
-    found = ranked(probabilities)
+    found = ranked(probabilities, logits)
     return found | {"log_odds": _log_odds(logits, found["top5_class"][:, :1].astype(np.int64)).astype(np.float32)}
 
 
@@ -54,13 +54,13 @@ def are_log_probabilities(values: NDArray[np.float64]) -> bool:
     return bool((values <= rounding).all() and (np.abs(np.exp(values).sum(axis=1) - 1) <= SUM_TOLERANCE).all())
 
 
-def ranked(probabilities: NDArray[np.float64]) -> ScoreColumns:
+def ranked(probabilities: NDArray[np.float64], logits: NDArray[np.float64] | None = None) -> ScoreColumns:
     """The five most probable classes of each image and their probabilities, highest first, each of shape (n, 5).
 
-    Of equal probabilities the lower class comes first; of fewer than five classes, -1 with probability 0 stands for
-    those that are missing.
+    By the logits, where they are known: probabilities of classes far below the first are all 0. Of equal values the
+    lower class comes first; of fewer than five classes, -1 with probability 0 stands for those that are missing.
     """
-    order = np.argsort(-probabilities, axis=1, kind="stable")[:, :TOP]
+    order = np.argsort(-(probabilities if logits is None else logits), axis=1, kind="stable")[:, :TOP]
     missing = [(0, 0), (0, TOP - order.shape[1])]
     return {
         "top5_class": np.pad(order, missing, constant_values=-1).astype(np.int16),
