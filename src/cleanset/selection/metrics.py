@@ -49,21 +49,20 @@ def accuracy(index: pd.DataFrame, scores: pd.DataFrame, label: Label = "real") -
     """The model's accuracy on all images, in percent with two decimals, and its correct images with one label.
 
     Top-1 and top-5 (where it is known) are on the original labels; ReaL accuracy is the share of the images with any
-    reassessed label whose top-1 class is among them (Beyer et al. 2020). Raises CleansetError unless the
-    scores are of exactly the images of the index.
+    reassessed label whose top-1 class is among them (Beyer et al. 2020), left out where none has one. Raises
+    CleansetError unless the scores are of exactly the images of the index.
     """
     check_same_images(index, scores)
     joined = index.merge(scores, on="image_id", validate="one_to_one")
     classes, probabilities = top5_predictions(joined)
     hits = classes == joined["ilsvrc_class"].to_numpy()[:, None]
-    any_label = joined["real_classes"].str.len() > 0
-    among = [top in labels for top, labels in zip(classes[:, 0], joined["real_classes"], strict=True)]
-    return {
-        "accuracy_top1": _percent(hits[:, 0]),
-        **({"accuracy_top5": _percent(hits.any(axis=1))} if _has_top5(classes, probabilities) else {}),
-        "accuracy_real": _percent(np.array(among)[any_label]),
-        "correct_of_one_label": len(correct(index, scores, label)),
-    }
+    among = [top in labels for top, labels in zip(classes[:, 0], joined["real_classes"], strict=True) if len(labels)]
+    numbers: dict[str, float | int] = {"accuracy_top1": in_percent(float(hits[:, 0].mean()))}
+    if _has_top5(classes, probabilities):
+        numbers["accuracy_top5"] = in_percent(float(hits.any(axis=1).mean()))
+    if among:
+        numbers["accuracy_real"] = in_percent(float(np.mean(among)))
+    return numbers | {"correct_of_one_label": len(correct(index, scores, label))}
 
 
 def _has_top5(classes: NDArray[np.int16], probabilities: NDArray[np.float64]) -> bool:
@@ -90,10 +89,6 @@ def closeness(margins: pd.DataFrame) -> dict[str, float | int]:
         for name in ("margin", "log_odds_margin"):
             numbers[f"{name}_smallest_ppm"] = float(f"{1e6 * margins[name].min():.6g}")
     return numbers
-
-
-def _percent(hits: "np.ndarray[tuple[int], np.dtype[np.bool]]") -> float:
-    return in_percent(float(hits.mean())) if len(hits) else 0.0
 
 
 def short_classes(
