@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanset.statistics.raters import MIN_RATED, ac1, kappa, ordinal_alpha
+from cleanset.statistics.raters import MIN_RATED, ac1, coefficient_text, kappa, ordinal_alpha
 from tests.properties import examples
 
 KRIPPENDORFF = """
@@ -29,6 +29,7 @@ def test_the_published_alpha() -> None:
     found = ordinal_alpha(counts_of(KRIPPENDORFF))
     assert found is not None
     assert found.value == pytest.approx(0.815, abs=5e-4)
+    assert found.interval is not None
     assert found.interval[0] < 0.815 < found.interval[1]
 
 
@@ -46,6 +47,7 @@ def test_rare_categories_lower_kappa_but_not_ac1() -> None:
     # for two categories Gwet's chance agreement is twice the product of their shares
     assert other.value == pytest.approx((0.944 - 2 * yes * (1 - yes)) / (1 - 2 * yes * (1 - yes)))
     assert other.value == pytest.approx(0.9408, abs=5e-5)
+    assert other.interval is not None
     assert 0.88 < other.interval[0] < other.value < other.interval[1] < 1
 
 
@@ -65,7 +67,8 @@ def test_one_category_alone() -> None:
     assert ordinal_alpha(counts) is None
     found = ac1(counts)
     assert found is not None
-    assert (found.value, found.interval) == (1.0, (1.0, 1.0))
+    assert (found.value, found.interval) == (1.0, None)
+    assert coefficient_text(found.value, found.interval) == "1.00 (no interval)"
 
 
 RATINGS = st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=4), min_size=10, max_size=14)

@@ -3,8 +3,9 @@
 All take counts: a row for each image, a column for each category, how many raters gave it. Images with one rating are
 left out. Where nearly all ratings are of one category, kappa is low however well raters agree (A. R. Feinstein and
 D. V. Cicchetti, Journal of Clinical Epidemiology 43, 1990); AC1 is not (K. L. Gwet, British Journal of Mathematical and
-Statistical Psychology 61, 2008), so both stand side by side. Intervals are percentiles of a bootstrap over images; from
-fewer than MIN_RATED images nothing is given, as any value is possible.
+Statistical Psychology 61, 2008), so both stand side by side. Intervals are percentiles of a bootstrap over images. From
+fewer than MIN_RATED images nothing is given, as any value is possible; where every draw is the same, no interval: ten
+images on which all agree do not show that all would agree on others.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,8 +30,8 @@ class Coefficient:
     value: float
     """At most 1; 0 for agreement by chance."""
 
-    interval: tuple[float, float]
-    """The ends of the interval."""
+    interval: tuple[float, float] | None
+    """The ends of the interval; None where all draws are alike."""
 
 
 def kappa(counts: Ints) -> Coefficient | None:
@@ -69,7 +70,8 @@ def _coefficient(
     drawn = generator.multinomial(len(several), images / len(several), size=RESAMPLES)
     draws = statistic(_weighted(drawn, values), len(several))
     interval = percentile_interval(draws[np.isfinite(draws)], LEVEL)
-    return Coefficient(value, (round(interval.low, ENDS_DIGITS), round(interval.high, ENDS_DIGITS)))
+    low, high = round(interval.low, ENDS_DIGITS), round(interval.high, ENDS_DIGITS)
+    return Coefficient(value, (low, high) if low < high else None)
 
 
 def _weighted(images: Ints, values: Floats) -> Floats:
@@ -127,7 +129,9 @@ def _alpha(means: Floats, images: int) -> Floats:
 
 
 def coefficient_text(value: float | None, interval: Sequence[float] | None) -> str:
-    """A coefficient of agreement with its interval, which is wide: two digits; – without one."""
-    if value is None or interval is None:
+    """A coefficient of agreement with its interval, which is wide: two digits; – without a coefficient."""
+    if value is None:
         return NOTHING
+    if interval is None:
+        return f"{decimal(value)} (no interval)"
     return f"{decimal(value)} ({interval_text(interval)})"

@@ -90,6 +90,7 @@ def test_agreement_by_hand() -> None:
     assert numbers == pytest.approx([1 / 3, 2 / 3, 1 / 3])
     # of two people who rate 24 times alpha is a little below 1 minus the share of the expected distances
     assert found.ordinal is not None
+    assert found.ordinal.interval is not None
     assert 0 < found.ordinal.interval[0] < found.ordinal.value < found.ordinal.interval[1] < 1
 
 
