@@ -174,6 +174,7 @@ def test_a_published_study_and_json(repository: Path) -> None:
         command("analyse", path_of(repository, "advpp"), "--settings", "bound=2,degrees=normal", "--json")
     )
     assert wide["equivalence"]["equivalent"] is True
+    assert 0 < wide["equivalence"]["p"] < 5e-5
     assert wide["model"]["modified"]["degrees"] is None
 
 

@@ -16,7 +16,7 @@ from cleanset.plumbing.files import new_folder, write_text
 from cleanset.plumbing.json_files import write_json
 from cleanset.plumbing.validation import first_names
 from cleanset.review.opinions import look_again_columns
-from cleanset.statistics.formats import decimal, interval_text
+from cleanset.statistics.formats import decimal, interval_text, p_value
 from cleanset.studies.realness.analysis import (
     Analysis,
     AnalysisSettings,
@@ -161,8 +161,16 @@ def _rounded(value: object) -> object:
         # + 0.0 turns -0.0 into 0.0
         return round(value, REPORT_DIGITS) + 0.0 if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _rounded(each) for key, each in value.items()}
+        return {
+            key: _rounded_p(each) if key.startswith("p_") or key == "p" else _rounded(each)
+            for key, each in value.items()
+        }
     return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _rounded_p(p: float) -> float:
+    """A p-value is never rounded to 0: of one that would be, two significant digits stay."""
+    return round(p, REPORT_DIGITS) or float(f"{p:.1e}")
 
 
 def analysis_text(analysis: Analysis) -> Group:
@@ -178,7 +186,7 @@ def analysis_text(analysis: Analysis) -> Group:
         Text(f"modified - real: {_shown(analysis.fit.modified)}"),
         *(Text(line, style="red") for line in warnings_of(analysis)),
         Text(f"two one-sided tests, bounds ±{tests.bound:g}, alpha {tests.alpha:g}: {verdict}"),
-        Text(f"p {decimal(tests.p, 4)}, {100 * (1 - 2 * tests.alpha):g} % interval {interval_text(tests.interval, 3)}"),
+        Text(f"p {p_value(tests.p)}, {100 * (1 - 2 * tests.alpha):g} % interval {interval_text(tests.interval, 3)}"),
         *(Text(line) for line in (*_ordinal_lines(analysis), *_published_lines(analysis))),
         Text(
             f"{len(taken_for_modified(analysis.enough)):,} of {len(analysis.enough):,} real images with "
