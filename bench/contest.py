@@ -1,4 +1,4 @@
-"""How long a contest's log takes, by its lines: reading it with the chain, its standing, and its history.
+"""How long a contest's log takes, by its lines: reading it with the chain, and its standing.
 
 The log is made here: a week has 200 submissions of one image by 25 teams, aimed at one defence, and the answers of
 three judges to each image in lines of their own. Objects are not read.
@@ -73,16 +73,14 @@ def write_log(folder: Path, count: int) -> None:
 
 
 def seconds(folder: Path) -> tuple[float, ...]:
-    """Processor seconds of reading a log, of its standing, and of the history on its page."""
+    """Processor seconds of reading a log, and of its standing."""
     from cleanset.studies.contest.log import read
-    from cleanset.studies.contest.standing import history, standing
+    from cleanset.studies.contest.standing import standing
 
     times = [process_time()]
     log = read(folder)
     times.append(process_time())
     standing(log, log.lines[-1].day)
-    times.append(process_time())
-    history(log, log.lines[-1].day)
     times.append(process_time())
     return tuple(after - before for before, after in pairwise(times))
 
@@ -96,15 +94,15 @@ def main(arguments: list[str]) -> None:
             folder = Path(name)
             write_log(folder, count)
             size = (folder / "log.jsonl").stat().st_size / 1e6
-            reading, standing, history = seconds(folder)
-        times = [f"{each:.2f}" for each in (reading, standing, history)]
+            reading, standing = seconds(folder)
+        times = [f"{each:.2f}" for each in (reading, standing)]
         parts = [
             share(found, limit * count / LINES[-1])
             for found, limit in ((reading, READING_SECONDS), (standing, STANDING_SECONDS))
         ]
         rows.append((f"{count:,}", f"{size:.1f}", *times, *parts))
     title = "Processor seconds of a contest's log; the limits are of reading it, and of its standing"
-    heads = ("lines", "MB", "reading", "standing", "history", "of the limit: reading", "standing")
+    heads = ("lines", "MB", "reading", "standing", "of the limit: reading", "standing")
     print_table(title, heads, rows)
 
 

@@ -198,7 +198,7 @@ def contest(own: Edition, folder: Path) -> list[Path]:
     said = appeal("y", "red")
     said = said._replace(data={**said.data, "statement": SCRIPT})
     log = of_contest.log(appeals=[said], decisions=[decision("y", "invalid", reason=SCRIPT)])
-    text = of_contest.html(log, warnings={"standard": [("no_gradient", SCRIPT)]})
+    text = of_contest.html(log)
     made = OnDisk(folder / "made")
     made.story = [each for each in made.story if each[1] != "answers"]
     made.write()

@@ -13,7 +13,7 @@ from cleanset.studies.contest.defence_course import DefenceStanding
 from cleanset.studies.contest.image_course import ImageCourse
 from cleanset.studies.contest.log import Log
 from cleanset.studies.contest.rules import week_of_day
-from cleanset.studies.contest.standing import PastStanding, Standing
+from cleanset.studies.contest.standing import Standing
 
 STAKED = "2026-11-02"  # a Monday
 FRIDAY, SATURDAY = "2026-11-06", "2026-11-07"
@@ -197,7 +197,3 @@ def statuses(log: Log, *dates: str) -> list[str]:
 def course(log: Log, date: str, name: str = "x") -> ImageCourse:
     """A published image at the end of a day."""
     return standing(log, date).contest.images[sha(name)]
-
-
-def history(log: Log, date: str) -> list[PastStanding]:
-    return standing_module.history(log, day(date))

@@ -11,10 +11,8 @@ from playwright.sync_api import Browser
 
 from cleanset.errors import CleansetError
 from cleanset.report.thumbnails import PageImage
-from cleanset.studies.attacks.signs import SeenSign
-from cleanset.studies.attacks.warnings import WarningRecord
 from cleanset.studies.contest.log import Log, read
-from cleanset.studies.contest.page import ModelWarnings, contest_page, write_page
+from cleanset.studies.contest.page import contest_page, write_page
 from tests.report.pages import opened, soup, tables, violations
 from tests.studies.contest.made import (
     BIRD,
@@ -26,7 +24,6 @@ from tests.studies.contest.made import (
     contest,
     day,
     decision,
-    history,
     judged,
     run,
     sha,
@@ -51,13 +48,13 @@ def log(**others: Any) -> Log:
     return contest(IMAGES, ANSWERS, RUNS, **others)
 
 
-def html(found: Log, on: str = SECOND_SATURDAY, warnings: ModelWarnings | None = None) -> str:
+def html(found: Log) -> str:
     images = {sha(name): PageImage(f"{name}.jpg", 50, 40) for name in "xyz"}
-    return contest_page(standing(found, on), images, warnings=warnings or {}, past=history(found, on))
+    return contest_page(standing(found, SECOND_SATURDAY), images)
 
 
-def page(found: Log, on: str = SECOND_SATURDAY, warnings: ModelWarnings | None = None) -> BeautifulSoup:
-    return BeautifulSoup(html(found, on, warnings), "html.parser")
+def page(found: Log) -> BeautifulSoup:
+    return BeautifulSoup(html(found), "html.parser")
 
 
 def card(shown: BeautifulSoup, name: str) -> str:
@@ -67,12 +64,9 @@ def card(shown: BeautifulSoup, name: str) -> str:
     return " ".join(found.get_text(" ").split())
 
 
-def test_the_standing_and_its_history() -> None:
+def test_the_standing() -> None:
     shown = page(log())
     assert tables(shown, "standing")[0][1][:5] == ["gold/wall", "broken", "2026-11-02", "2026-11-06", "red 1"]
-    assert [row[:2] for row in tables(shown, "history")[0][1:]] == [
-        ["2026-11-01", "eligible"], ["2026-11-02", "staked"], ["2026-11-14", "broken"]
-    ]  # fmt: skip
 
 
 def test_each_image_with_its_verdict() -> None:
@@ -86,12 +80,9 @@ def test_each_image_with_its_verdict() -> None:
     assert [row[:2] for row in tables(shown, "rejected")[0][1:]] == [["too small", "1"], ["depiction", "0"]]
 
 
-def test_the_defences_and_warnings() -> None:
-    signs = [("no_gradient", "8 of 8 images have no gradient")]
-    shown = page(log(), warnings={"standard": signs, "other": signs})
+def test_the_defences() -> None:
+    shown = page(log())
     assert tables(shown, "defences")[0][1][:5] == ["gold/wall", "standard, abstains below softmax 0.5", "10", "9", "0"]
-    assert tables(shown, "warnings")[0][1:] == [["gold/wall", "no gradient", "8 of 8 images have no gradient"]]
-    assert "Warnings" not in page(log()).get_text()
 
 
 def test_no_member_of_the_board_is_named() -> None:
@@ -130,14 +121,10 @@ def test_in_a_browser(width: int, scheme: Any, repository: Path, browser: Browse
 
 
 def test_it_is_written_from_the_disk(made: OnDisk) -> None:
-    """With the warnings of the study beside it; images that are gone, and a folder of older ones, are not kept."""
+    """Images that are gone, and a folder of older ones, are not kept."""
     old = made.folder / "results" / "page_images" / "old.jpg"
     made.text(old, "")
-    record = made.folder / ".." / "attacks" / "data" / "attack_warnings" / "standard.json"
-    seen = SeenSign(sign="random_answers", text="3 of 8")
-    made.text(record, WarningRecord(role="standard", images=8, parameters={}, warnings=(seen,)).model_dump_json())
     found = soup(write_page(made.folder, read(made.folder), day("2026-11-14")))
-    assert tables(found, "warnings")[0][1] == ["gold/wall", "random answers", "3 of 8"]
     assert [image["src"] for image in found("img")] == [f"page_images/{made.sha256}.jpg"]
     assert [each.name for each in old.parent.iterdir()] == [f"{made.sha256}.jpg"]
     write_page(made.folder, read(made.folder), day("2026-11-05"))  # a day before the image was published
@@ -155,5 +142,5 @@ def test_a_changed_image(made: OnDisk) -> None:
 def test_results_that_are_a_link(made: OnDisk, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (made.folder / "results").symlink_to(tmp_path / "other")
-    with pytest.raises(CleansetError, match="results: a link; expected a file or folder"):
+    with pytest.raises(CleansetError, match="results: a symbolic link; expected none where something is written"):
         write_page(made.folder, read(made.folder), day("2026-11-14"))

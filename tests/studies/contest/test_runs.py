@@ -15,7 +15,7 @@ from cleanset.sets.manifest import file_name, manifest_csv
 from cleanset.studies.contest import runs
 from cleanset.studies.contest.entries import DefenceRun
 from cleanset.studies.contest.log import read
-from cleanset.studies.contest.models import group_columns, pixels_seen, threshold_text
+from cleanset.studies.contest.models import group_columns, pixels_seen
 from cleanset.studies.contest.runs import run_defence
 from cleanset.studies.contest.standing import replay
 from tests.studies.contest.on_disk import OnDisk, digest, png
@@ -109,14 +109,7 @@ def test_what_is_read_of_logits() -> None:
         ({"size": 160, "resize": (182, 182)}, (182, 160 / 182)),
         ({"size": 300, "resize": 256}, (256, 1.0)),
         ({"size": 96, "resize": None}, (96, 1.0)),
-        ({}, (224, 1.0)),
     ],
 )
 def test_the_pixels_that_a_preprocessing_sees(preprocessing: dict[str, Any], expected: tuple[int, float]) -> None:
     assert pixels_seen(SimpleNamespace(**preprocessing)) == expected
-
-
-def test_a_threshold() -> None:
-    confidence, correct = np.array([0.9, 0.8, 0.7, 0.6]), np.array([True, False, True, True])
-    found = threshold_text("m: softmax", confidence, correct, 0.5)
-    assert found == "m: softmax of at least 0.8 answers 2 of 4 images of the eligibility list: accuracy 0.5000"

@@ -31,7 +31,6 @@ from tests.studies.contest.made import (
     day,
     decision,
     defence,
-    history,
     judged,
     on,
     run,
@@ -611,11 +610,6 @@ def test_defences_with_the_same_answers_count_once() -> None:
         assert (found.attackers, found.defenders) == (attackers, defenders)
         copies = [each.copy_of for each in found.defences if each.name in names]
         assert copies == ([None, *[names[0]] * 3] if attackers else [None] * 4)
-
-
-def test_a_history_has_the_days_of_changes() -> None:
-    found = [(str(each.on), each.defences[0].status, each.attackers) for each in history(BROKEN, LATER)]
-    assert found[-2:] == [(STAKED, "staked", {}), (FINAL, "broken", {"red": WHOLE})]
 
 
 def printed(files: Log, date: str) -> list[str]:

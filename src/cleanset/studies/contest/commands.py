@@ -82,17 +82,6 @@ def enter(
 
 
 @app.command()
-def log(contest: ContestFolder = HERE) -> None:
-    """List the lines of the log, with their digests: keep one, and publish it."""
-    from cleanset.studies.contest.log import read
-
-    found = read(contest)
-    for line in found.lines:
-        void = f" void by {found.void[line.n]}" if line.n in found.void else ""
-        typer.echo(f"{line.n} {line.at:%FT%TZ} {line.kind} {line.digest}{void}")
-
-
-@app.command()
 def defend(
     defence: Annotated[
         list[str] | None, typer.Option("--defence", help="team/name; may be repeated.", show_default="all")
@@ -118,26 +107,10 @@ def defend(
 
 
 @app.command()
-def threshold(
-    model: Annotated[str, typer.Option("--model", help="A role of the edition.")],
-    confidence: Annotated[str, typer.Option(help="max_logit, softmax, margin or energy.")] = "softmax",
-    coverage: Annotated[float, typer.Option(help="The share of the eligibility list to answer.")] = 0.8,
-    contest: ContestFolder = HERE,
-) -> None:
-    """Find the threshold below which a model of the edition has to abstain.
-
-    Prints the threshold, and the accuracy on the images that are answered.
-    """
-    from cleanset.studies.contest.models import find_threshold
-
-    typer.echo(find_threshold(contest, model, kind=confidence, coverage=coverage))  # type: ignore[arg-type]
-
-
-@app.command()
 def standing(
     on: On,
     as_json: Json = False,
-    write: Annotated[bool, typer.Option("--write", help="Write results/standing.json and results/notices/.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write results/standing.json.")] = False,
     contest: ContestFolder = HERE,
 ) -> None:
     """Show the standing at the end of a day, from the log alone."""
@@ -189,14 +162,3 @@ def judge(
 
     day = on or datetime.datetime.now(datetime.UTC)
     server.run(contest, judge, day.date(), host=host, port=port, browser=browser, public_url=public_url)
-
-
-@app.command()
-def judges(contest: ContestFolder = HERE) -> None:
-    """Show how each judge answers the control images. For organizers, not for judges."""
-    from cleanset.studies.contest.judges import score_table
-    from cleanset.studies.contest.log import read
-    from cleanset.studies.contest.standing import replay
-
-    state = replay(read(contest))
-    show(score_table(state.judges, state.roster))

@@ -3,13 +3,11 @@
 import datetime
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256 as digest_of
 from typing import NamedTuple
-
-from rich.table import Table
 
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
 from cleanset.studies.contest.rules import JudgingRules
@@ -88,14 +86,3 @@ class JudgeRecord:
         if controls < rules.min_controls or Fraction(self.correct, controls) >= Fraction(str(rules.min_accuracy)):
             return None
         return f"{self.correct} of {controls} controls correct; expected a share of {rules.min_accuracy:g}"
-
-
-def score_table(records: Mapping[str, JudgeRecord], roster: Iterable[str]) -> Table:
-    """A row for each judge of the roster: number of submitted images, and the score. For organizers, not for judges."""
-    table = Table("judge", "images", "controls", "correct", "accuracy")
-    for judge in sorted(roster):
-        record = records.get(judge, JudgeRecord())
-        controls = record.control_count
-        accuracy = f"{record.correct / controls:.2f}" if controls else "–"
-        table.add_row(judge, str(len(record.answers) - controls), str(controls), str(record.correct), accuracy)
-    return table

@@ -10,7 +10,6 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -18,14 +17,11 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode
+from cleanset.images.preprocessing import Preprocessing
 from cleanset.plumbing.files import sha256
-from cleanset.plumbing.validation import check_known
 from cleanset.scoring.logits import Groups, ScoreColumns, predicted_groups, stored_columns
-from cleanset.statistics.basics import Flags, Floats
-from cleanset.statistics.coverage import CONFIDENCES, Confidence, check_coverage, confidences, threshold
+from cleanset.statistics.coverage import confidences
 from cleanset.studies.contest.entries import ModelOfEdition
-from cleanset.studies.contest.lists import edition_of, eligibility_list
-from cleanset.studies.contest.log import read
 from cleanset.studies.contest.rules import ABSTAIN, ContestLimits
 
 
@@ -49,21 +45,14 @@ class ModelDefence:
 
     def __call__(self, paths: Mapping[str, Path]) -> tuple[dict[str, str], float]:
         """By the name of each image, a group or `abstain`; and the seconds that it took."""
-        begun = perf_counter()
-        found = self.predictions(paths)
-        rows = zip(found["image_id"], found["group"], found["confidence"], strict=True)
-        least = self._wanted.threshold
-        answers = {name: self._groups.names[group] if sure >= least else ABSTAIN for name, group, sure in rows}
-        return answers, perf_counter() - begun
-
-    def predictions(self, paths: Mapping[str, Path]) -> pd.DataFrame:
-        """The columns `image_id`, `group` (0 or 1) and `confidence`, a row for each image, without abstaining."""
         from cleanset.scoring.engine import score_few
 
-        read = partial(read_image, paths)
+        begun = perf_counter()
         read_off = partial(group_columns, self._groups)
-        found = score_few(self._model, read, self._settings, list(paths), read_off=read_off)
-        return found.assign(confidence=confidences(found, self._wanted.confidence))
+        found = score_few(self._model, partial(read_image, paths), self._settings, list(paths), read_off=read_off)
+        sure = confidences(found, self._wanted.confidence) >= self._wanted.threshold
+        groups = np.where(sure, np.array(self._groups.names)[found["group"]], ABSTAIN)
+        return dict(zip(found["image_id"], groups.tolist(), strict=True)), perf_counter() - begun
 
 
 def read_image(paths: Mapping[str, Path], name: str) -> Image.Image:
@@ -87,10 +76,9 @@ def check_sees(edition: Edition, role: str, limits: ContestLimits) -> None:
     from cleanset.scoring.models import preprocessing_of
 
     model = read_params(edition.folder).network(role)
-    is_module = model.source == "module"
-    preprocessing = (
+    preprocessing: Preprocessing = (
         load_member(model, edition.folder, edition.read_classes()).preprocessing
-        if is_module
+        if model.source == "module"
         else preprocessing_of(model)
     )
     pixels, share = pixels_seen(preprocessing)
@@ -101,39 +89,8 @@ def check_sees(edition: Edition, role: str, limits: ContestLimits) -> None:
         )
 
 
-def pixels_seen(preprocessing: object) -> tuple[int, float]:
-    """The side in pixels to which a square image is scaled, and the share of it that is looked at, in the middle.
-
-    Of a callable nothing is known but the pixels that it returns, as of a crop alone.
-    """
-    size = getattr(preprocessing, "size", ContestLimits().max_side)
-    resize = getattr(preprocessing, "resize", None)
-    scaled = min(resize) if isinstance(resize, tuple) else resize
-    pixels = scaled if isinstance(scaled, int) else size
-    return pixels, min(size, pixels) / pixels
-
-
-def find_threshold(folder: Path, role: str, *, kind: Confidence, coverage: float) -> str:
-    """The threshold at which a model answers a share of the eligibility list, and the accuracy there."""
-    check_known("confidence", kind, CONFIDENCES)
-    check_coverage(coverage)
-    edition = edition_of(folder)
-    groups = read(folder).rules.groups()
-    known = eligibility_list(edition, groups)
-    # any threshold will do: predictions() does not abstain
-    model = ModelDefence(edition, ModelOfEdition(role=role, confidence=kind, threshold=0.0), groups)
-    found = model.predictions({sha: each.path for sha, each in known.items()})
-    correct = [
-        groups.names[group] == known[sha].group for sha, group in zip(found["image_id"], found["group"], strict=True)
-    ]
-    return threshold_text(f"{role}: {kind}", found["confidence"].to_numpy(), np.array(correct), coverage)
-
-
-def threshold_text(model: str, confidence: Floats, correct: Flags, coverage: float) -> str:
-    """The threshold for a coverage of 0 to 1, and the accuracy there. Raises CleansetError as `threshold` does."""
-    least = threshold(confidence, coverage, "plain")
-    answers = confidence >= least
-    return (
-        f"{model} of at least {least!r} answers {answers.sum()} of {len(answers)} images of the eligibility list: "
-        f"accuracy {correct[answers].mean():.4f}"
-    )
+def pixels_seen(preprocessing: Preprocessing) -> tuple[int, float]:
+    """The side in pixels to which a square image is scaled, and the share of it that is looked at, in the middle."""
+    resize = getattr(preprocessing, "resize", None) or preprocessing.size
+    pixels = min(resize) if isinstance(resize, tuple) else resize
+    return pixels, min(preprocessing.size, pixels) / pixels

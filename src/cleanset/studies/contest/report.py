@@ -1,4 +1,4 @@
-"""The standing as JSON and as a table, notices to defenders, and the files in results/."""
+"""The standing as JSON and as a table."""
 
 import json
 from collections.abc import Iterator
@@ -10,15 +10,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from cleanset.plumbing.files import replacing, write_text
-from cleanset.studies.contest.entries import team_of
+from cleanset.plumbing.files import check_no_links, write_text
 from cleanset.studies.contest.image_course import ImageCourse
-from cleanset.studies.contest.objects import refuse_link
-from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.studies.contest.standing import Standing
-from cleanset.studies.contest.state import Contest
-
-HEADS = ("defence", "status", "dates", "shares")
 
 
 def as_json(standing: Standing) -> str:
@@ -58,20 +52,21 @@ def as_text(standing: Standing) -> Group:
 
 
 def as_table(standing: Standing) -> Table:
-    """The defences of a standing, a line each; a column that would be empty is left out."""
-    rows = []
+    """The defences of a standing, a line each."""
+    table = Table("defence", "status", "dates", "shares", title=f"Standing on {standing.on}", box=box.SIMPLE_HEAD)
     for each in standing.defences:
-        shares = "\n".join(f"{team} {share}" for team, share in sorted(each.shares.items()))
-        since = (("staked", each.staked_on), ("broken", each.broken_in))
-        dates = "\n".join(f"{what} {date}" for what, date in since if date)
-        still = f"open: {each.open_until}" if each.open_until else ""
-        rows.append((each.name, each.status, dates, f"{shares}\n{still}".strip()))
-    filled = [number for number in range(len(HEADS)) if number < 2 or any(row[number] for row in rows)]
-    table = Table(*(HEADS[number] for number in filled), title=f"Standing on {standing.on}", box=box.SIMPLE_HEAD)
+        dates = {"staked": each.staked_on, "broken": each.broken_in}
+        shares = [f"{team} {share}" for team, share in each.shares.items()]
+        if each.open_until:
+            shares.append(f"open: {each.open_until}")
+        table.add_row(
+            each.name,
+            each.status,
+            "\n".join(f"{what} {date}" for what, date in dates.items() if date),
+            "\n".join(shares),
+        )
     for column in table.columns[:3]:
         column.no_wrap = True
-    for row in rows:
-        table.add_row(*(row[number] for number in filled))
     return table
 
 
@@ -92,37 +87,8 @@ def notes_below(standing: Standing) -> Iterator[str]:
     yield f"The last line of the log has the digest {standing.head}."
 
 
-def notices(contest: Contest) -> dict[str, str]:
-    """The notices to defenders by the name of the file, `<week>/<team>.txt`.
-
-    A line for each image that is judged unambiguous and that a defence of the team gives the other group: the defence,
-    the groups, and the last day for appeals.
-    """
-    lines: dict[str, set[str]] = {}
-    for name, defence in contest.defences.items():
-        for sha256, given in ((sha, one) for past in defence.runs for sha, one in past.run.answers.items()):
-            image = contest.images[sha256]
-            group = image.verdict.group if image.verdict is not None else None
-            if group is not None and given not in (group, ABSTAIN):
-                file = f"{image.week}/{team_of(name)}.txt"
-                text = f"{sha256}: {name} gives {given}, judged {group}; {_until(image)}"
-                lines.setdefault(file, set()).add(text)
-    return {file: "".join(f"{line}\n" for line in sorted(lines[file])) for file in sorted(lines)}
-
-
-def _until(image: ImageCourse) -> str:
-    if image.final_on is not None:
-        return f"final since {image.final_on}"
-    return "appealed" if image.stage == "appealed" else f"appeals until {image.appeals_until}"
-
-
 def write_standing(folder: Path, standing: Standing) -> None:
-    """Write a standing and the notices to defenders, in place of those that are there."""
-    results = folder / "results"
-    refuse_link(results)
-    write_text(results / "standing.json", as_json(standing))
-    # the whole folder: notices that no longer apply have to go
-    with replacing(results / "notices") as partial:
-        partial.mkdir()
-        for name, text in notices(standing.contest).items():
-            write_text(partial / name, text)
+    """Write results/standing.json."""
+    path = folder / "results" / "standing.json"
+    check_no_links(folder, path)
+    write_text(path, as_json(standing))

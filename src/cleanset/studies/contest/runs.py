@@ -54,7 +54,7 @@ def run_defence(folder: Path, contest: Contest, name: str, unpublished: Path | N
     if defence.model is not None and all(answers[sha] == ABSTAIN for sha in known):
         raise CleansetError(
             f"{name}: threshold {defence.model.threshold:g} abstains on everything, all {len(known)} images of the "
-            "eligibility list; expected a lower one: cleanset contest threshold finds one"
+            "eligibility list; expected a lower one"
         )
     found = None
     if hidden:

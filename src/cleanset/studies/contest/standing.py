@@ -1,10 +1,9 @@
-"""The standing of a contest at the end of a day, and its history, from the log alone."""
+"""The standing of a contest at the end of a day, from the log alone."""
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.machine import without_garbage_collection
@@ -13,13 +12,11 @@ from cleanset.studies.contest.entries import team_of
 from cleanset.studies.contest.line_rules import apply_line
 from cleanset.studies.contest.log import Log
 from cleanset.studies.contest.rules import after
-from cleanset.studies.contest.state import Contest, Watch
+from cleanset.studies.contest.state import Contest
 
 
 @without_garbage_collection()
-def replay(
-    log: Log, on: datetime.date | None = None, *, lines: int | None = None, watch: Watch | None = None
-) -> Contest:
+def replay(log: Log, on: datetime.date | None = None, *, lines: int | None = None) -> Contest:
     """The contest at the end of a day, from the lines up to it: at the end of the log without one.
 
     `lines`: only the first ones, on the day `on`, which is not over. Lines that are void by then have no effect. Raises
@@ -28,7 +25,7 @@ def replay(
     last = max(each.day for each in log.lines) if on is None else on
     counting = [each for each in log.lines[:lines] if each.day <= last or each.n == 0]
     voiding = {each.n for each in counting if each.kind == "void"}
-    contest = Contest(log.rules, watch)
+    contest = Contest(log.rules)
     for line in counting:
         if log.void.get(line.n) not in voiding:
             apply_line(contest, line)
@@ -132,29 +129,3 @@ def _summed(shares: Iterable[Shares]) -> Shares:
         for team, share in each.items():
             total[team] = total.get(team, Fraction(0)) + share
     return dict(sorted(total.items()))
-
-
-class PastStanding(NamedTuple):
-    """The defences of a contest at the end of a day that is over."""
-
-    on: datetime.date
-    defences: Sequence[DefenceStanding]
-    attackers: Shares
-    defenders: Shares
-
-
-def history(log: Log, on: datetime.date) -> list[PastStanding]:
-    """The standings up to a day that differ from the one before, without the lines that are void by then."""
-    found: list[PastStanding] = []
-
-    def watch(contest: Contest) -> None:
-        defences = contest.standings()
-        found.append(PastStanding(contest.on, defences, *shares_of(contest, defences)))
-
-    replay(log, on, watch=watch)
-    pairs = zip([None, *found], found, strict=False)
-    return [each for last, each in pairs if last is None or _shown(each) != _shown(last)]
-
-
-def _shown(each: PastStanding) -> tuple[Sequence[tuple[str, str, tuple[str, ...]]], object, object]:
-    return [(one.name, one.status, one.waits_for) for one in each.defences], each.attackers, each.defenders

@@ -2,7 +2,7 @@
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from cleanset.errors import CleansetError
@@ -13,14 +13,11 @@ from cleanset.studies.contest.judges import Draw, JudgeRecord, drawn_controls
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.rules import ABSTAIN, ContestRules, after
 
-Watch = Callable[["Contest"], None]
-"""Is given the contest at the end of each day."""
-
 
 class Contest:
     """Everything that follows from the lines so far."""
 
-    def __init__(self, rules: ContestRules, watch: Watch | None = None) -> None:
+    def __init__(self, rules: ContestRules) -> None:
         self.rules = rules
         self.on = datetime.date.min
         """The day that it is."""
@@ -51,7 +48,6 @@ class Contest:
         """Of each published week the number of its line, and the day of its first submission."""
         self._given: dict[str, dict[str, set[str]]] = {}
         self._drawn: dict[str, dict[datetime.date, list[str]]] = {}
-        self._watch = watch
 
     def begin_day(self, day: datetime.date) -> None:
         """Go on to a day, and end all days before it."""
@@ -70,8 +66,6 @@ class Contest:
                 found = self._standing(course)
                 if found.settled:
                     course.settled = self._without_copies(course, found)
-        if self._watch is not None:
-            self._watch(self)
 
     def _without_copies(self, course: DefenceCourse, found: DefenceStanding) -> DefenceStanding:
         """A settled standing, without shares if they were given for a defence with the same answers already."""
