@@ -216,8 +216,9 @@ def test_runs_are_entered_one_by_one(made: OnDisk, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("cleanset.studies.contest.entering.run_defence", run)
     found = enter_runs(made.folder)
     assert json.loads(next(found))["defence"] == "gold/wall"
-    with pytest.raises(CleansetError, match="blue/roof: fails"):
+    with pytest.raises(CleansetError, match="no run of blue/roof; expected one of each"):
         next(found)
+    assert "blue/roof: fails" in capsys.readouterr().err
     with pytest.raises(CleansetError, match="unknown defence 'x'"):
         list(enter_runs(made.folder, ["x"]))
 

@@ -55,7 +55,7 @@ def test_every_change_before_the_last_line_is_found(made: OnDisk) -> None:
             read(made.folder)
     made.log.write_text(text)
     made.folder.joinpath("objects", made.sha256).write_bytes(png((201, 0, 0)))
-    with pytest.raises(CleansetError, match="the file has changed"):
+    with pytest.raises(CleansetError, match=r"objects/.*: SHA-256 .*; expected "):
         check(made.folder)
 
 
@@ -66,19 +66,24 @@ FIRST = {"classes": {"bicycle": ["n02835271"], "bird": ["n01514668"]}, "teams": 
     ("changed", "message"),
     [
         ({"n": 1}, r"number 1 after '0000.*; expected 0 after 0000"),
-        ({"n": True}, "number True after"),
+        ({"n": True}, "n: expected an integer; found True"),
         ({"prev": "1" * 64}, "expected 0 after 0000"),
-        ({"at": "2026-11-01"}, "at: expected an instant in UTC"),
-        ({"at": "2026-11-01T08:00:00+00:00"}, "at: expected an instant in UTC"),
+        ({"at": "2026-11-01"}, "at: Input should have timezone info"),
         ({"kind": "vote"}, "unknown kind of entry 'vote'"),
         ({"kind": "team", "data": {"name": "blue"}}, "team; expected contest in the first line"),
-        ({"data": FIRST | {"version": 2}}, "version: 2; expected 3, of these rules: begin the contest anew with"),
+        (
+            {"data": FIRST | {"version": 2}},
+            "version: expected 3; found 2: cleanset contest enter contest.yaml begins one anew",
+        ),
         ({"data": FIRST | {"quorum": 1}}, "unknown key 'quorum'"),
         ({"data": FIRST | {"teams": {"red": None}}}, "teams: expected a list"),
-        ({"data": FIRST | {"organizers": ["grey"]}}, "organizers: unknown team grey"),
-        ({"data": FIRST | {"classes": {"abstain": [], "bird": []}}}, "abstain cannot name a group"),
-        ({"data": [1]}, "expected keys and values"),
-        ({"signatures": {}}, "expected the keys n, at, kind, prev, data"),
+        ({"data": FIRST | {"organizers": ["grey"]}}, "grey, of the organizers or the board, is not a team"),
+        (
+            {"data": FIRST | {"classes": {"abstain": [], "bird": []}}},
+            "classes.abstain.*: expected a name other than abstain, invalid",
+        ),
+        ({"data": [1]}, "data: expected a dictionary"),
+        ({"signatures": {}}, "unknown key 'signatures'; expected n, at, kind, prev, data"),
     ],
 )
 def test_a_line_by_itself(changed: dict[str, Any], message: str, made: OnDisk) -> None:
@@ -138,11 +143,18 @@ def test_what_is_final_stays() -> None:
     assert on(contest(*MISTAKEN), LATER).status == "broken"
 
 
-@pytest.mark.parametrize("kind", ["contest", "publish", "submission"])
-def test_what_cannot_be_void(kind: str) -> None:
-    """Of a published week the board decides on the images: what judges were asked about does not change."""
-    with pytest.raises(CleansetError, match=r"expected at least|greater than or equal|expected an earlier line, other"):
-        contest(*MISTAKEN, others=[void(*numbers(kind), date=LATER)])
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("contest", "greater than or equal to 1"),
+        ("publish", "no week was published on 2026-11-06"),
+        ("submission", "no submission before it"),
+    ],
+)
+def test_what_cannot_be_void(kind: str, message: str) -> None:
+    """What later lines are about: of a published week the board decides on the images."""
+    with pytest.raises(CleansetError, match=message):
+        replay(contest(*MISTAKEN, others=[void(*numbers(kind), date=LATER)]))
 
 
 def test_a_submission_is_taken_back_before_its_week_is_published() -> None:
@@ -161,15 +173,6 @@ def test_lines_that_hang_on_a_void_one_are_named() -> None:
     log = contest(*MISTAKEN, others=[void(numbers("defence")[0], date="2026-11-08")])
     with pytest.raises(CleansetError, match=r"line 3 \(run\): unknown defence gold/wall"):
         replay(log)
-
-
-@pytest.mark.parametrize("name", ["log.jsonl", "objects", ""])
-def test_what_is_read_through_no_link(name: str, made: OnDisk, tmp_path: Path) -> None:
-    there = made.folder / name
-    there.rename(tmp_path / "elsewhere")
-    there.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(CleansetError, match="a link; expected a file or folder"):
-        check(made.folder)
 
 
 def _dates(made: OnDisk) -> None:

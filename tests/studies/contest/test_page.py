@@ -134,7 +134,7 @@ def test_it_is_written_from_the_disk(made: OnDisk) -> None:
 def test_a_changed_image(made: OnDisk) -> None:
     path = made.folder / "objects" / made.sha256
     path.write_bytes(png((0, 0, 0)))
-    with pytest.raises(CleansetError, match=f"{made.sha256}: SHA-256 .*; expected {made.sha256}: the file has changed"):
+    with pytest.raises(CleansetError, match=f"{made.sha256}: SHA-256 .*; expected {made.sha256}"):
         write_page(made.folder, read(made.folder), day("2026-11-14"))
     assert not (made.folder / "results" / "page.html").exists()
 

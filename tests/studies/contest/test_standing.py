@@ -506,14 +506,6 @@ def test_an_unpublished_list_decides(eligible: bool, status: str, reasons: tuple
     assert len(standing(files, STAKED).notes) == 1
 
 
-@pytest.mark.parametrize("other", [None, {"list_sha256": sha("other"), "eligible": True}])
-def test_a_run_over_another_list_is_refused(other: dict[str, Any] | None) -> None:
-    plain = run({}, date="2026-11-01")
-    runs = [plain if other is None else plain._replace(data={**plain.data, "unpublished": other})]
-    with pytest.raises(CleansetError, match=r"line 3 \(run\): over the unpublished list .*; expected "):
-        standing(contest(runs=runs, first=False, rules={"unpublished": LIST}), STAKED)
-
-
 def test_an_unpublished_list_decides_a_win() -> None:
     first = hidden({}, "2026-11-01", eligible=True)
     for eligible, status in ((True, "won"), (False, "ineligible")):

@@ -11,10 +11,10 @@ from cleanset.errors import CleansetError
 from cleanset.plumbing.progress import print_notice
 from cleanset.plumbing.validation import check_known, validate
 from cleanset.studies.contest.entries import PUBLISH
-from cleanset.studies.contest.lists import edition_of, unpublished_yaml
+from cleanset.studies.contest.lists import edition_of, list_digest, unpublished_list
 from cleanset.studies.contest.log import LOG, DraftLine, Log, append, read
 from cleanset.studies.contest.mail import CONTEST_YAML, draft_of
-from cleanset.studies.contest.object_checks import ObjectChecks
+from cleanset.studies.contest.object_checks import check_objects
 from cleanset.studies.contest.objects import Objects, read_content
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.runs import number_of, recomputed, run_defence
@@ -51,7 +51,7 @@ def _check_lines(edition: Edition, log: Log, new: int, objects: Objects) -> list
     """The lines from a number on, as they are shown, and notes; raises CleansetError for the first problem in them."""
     replay(log)
     check_voids(log)
-    return [*(f"{each}, {each.digest}" for each in log.lines[new:]), *ObjectChecks(edition, log, objects).check(new)]
+    return [*(f"{each}, {each.digest}" for each in log.lines[new:]), *check_objects(edition, log, new, objects)]
 
 
 def enter_runs(
@@ -64,24 +64,23 @@ def enter_runs(
 ) -> Iterator[str]:
     """Run defences, by default all, and enter each run; without `write` the runs are printed as JSON.
 
-    Raises CleansetError for an unknown defence, and as `run_defence`: only at the end, since no team may keep the
-    defences of others from being run. Of several problems all but the last are printed as notices.
+    Raises CleansetError for an unknown defence, and if a defence fails: only at the end, since no team may keep the
+    defences of others from being run.
     """
     contest = replay(read(folder))
     for name in names or ():
         check_known("defence", name, sorted(contest.defences))
-    problems: list[CleansetError] = []
+    failed = []
     for name in names or sorted(contest.defences):
         try:
             run = run_defence(folder, contest, name, unpublished)
             data = run.model_dump(mode="json", exclude_none=True)
             yield from append_checked(folder, [DraftLine("run", data)], at=at) if write else [json.dumps(data)]
         except CleansetError as error:
-            problems.append(error)
-    for each in problems[:-1]:
-        print_notice(str(each))
-    for last in problems[-1:]:
-        raise last
+            print_notice(str(error))
+            failed.append(name)
+    if failed:
+        raise CleansetError(f"no run of {', '.join(failed)}; expected one of each: see above")
 
 
 def check(
@@ -89,21 +88,24 @@ def check(
 ) -> list[str]:
     """Check an entry before it is entered, an unpublished list, or all that has been entered.
 
-    `runs`: compute the answers and figures of models in all runs again.
+    Of an unpublished list, a folder with one of images for each group, the line of contest.yaml that names it. `runs`:
+    compute the answers and figures of models in all runs again.
     """
     if path is not None:
         rules = _rules(folder) if path.is_dir() else None
         if rules is not None and all((path / group).is_dir() for group in rules.classes):
-            return [unpublished_yaml(rules, path)]
+            found = unpublished_list(path, rules.groups())
+            return [f'unpublished: "{list_digest(found)}"   # {len(found)} images']
         return enter(folder, [path], at=at, write=False)
     log = read(folder)
-    notes = _check_lines(edition_of(folder), log, 1, Objects(folder))[len(log.lines) - 1 :]
     contest = replay(log)
-    found = [
+    check_voids(log)
+    return [
         f"{number_of(len(contest.defences), 'defence')}, {number_of(len(contest.images), 'published image')}",
-        f"{len(log.lines)} lines, the last with digest {log.lines[-1].digest}",
+        f"{number_of(len(log.lines), 'line')}, the last with digest {log.head}",
+        *check_objects(edition_of(folder), log, 1, Objects(folder)),
+        *(recomputed(folder, contest) if runs else ()),
     ]
-    return [*found, *notes, *(recomputed(folder, contest) if runs else ())]
 
 
 def _rules(folder: Path) -> ContestRules:

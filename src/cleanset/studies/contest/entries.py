@@ -3,8 +3,10 @@
 An entry's day is that of its line in the log, whatever day anybody may have written.
 """
 
+import datetime
 from collections.abc import Mapping
-from typing import Annotated, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -219,3 +221,23 @@ ENTRIES: Mapping[str, type[Section]] = {
 """The kinds of lines, and what each has."""
 WHOLE = ("controls", "examples", "answers")
 """Kinds whose file has the kind's name as one of its own keys."""
+Entry = TypeVar("Entry", bound=Section)
+
+
+@dataclass(frozen=True, slots=True)
+class Line(Generic[Entry]):
+    """A line of the log, numbered from 0, with its entry; `text`: the line itself; `digest`: of the text."""
+
+    n: int
+    at: datetime.datetime
+    day: datetime.date
+    kind: str
+    entry: Entry
+    text: str
+    digest: str
+
+    def __str__(self) -> str:
+        return f"line {self.n} ({self.kind})"
+
+
+AnyLine = Line[Any]

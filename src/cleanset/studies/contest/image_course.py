@@ -6,32 +6,15 @@ overturns nothing. What is final stays; the board may still overrule a rejection
 
 import datetime
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entries import Appeal, BoardDecision, SubmittedImage, team_of
+from cleanset.studies.contest.entries import Appeal, BoardDecision, Line, SubmissionManifest, SubmittedImage, team_of
 from cleanset.studies.contest.judging import ImageVerdict, JudgeAnswer, verdict
 from cleanset.studies.contest.rules import INVALID, ContestRules, after
 
 ImageStage = Literal["open", "judged", "appealed", "final"]
 """Fewer judges than are needed; judged, and open to appeals; appealed and not decided; final."""
-
-
-class Submission(NamedTuple):
-    """A team's submission: the number of its line, its day, its team, and the defence that it is aimed at."""
-
-    number: int
-    day: datetime.date
-    team: str
-    target: str
-
-
-class GivenAnswer(NamedTuple):
-    """A judge's answer to an image, and whether the judge's controls let it count."""
-
-    judge: str
-    answer: JudgeAnswer
-    counts: bool
 
 
 @dataclass(slots=True)
@@ -40,13 +23,18 @@ class ImageCourse:
 
     rules: ContestRules
     image: SubmittedImage
-    submission: Submission
+    submission: Line[SubmissionManifest]
     week: datetime.date
     """The day on which it was published."""
 
-    answers: list[GivenAnswer] = field(default_factory=list)
-    appeals: list[tuple[datetime.date, Appeal]] = field(default_factory=list)
-    decisions: list[tuple[datetime.date, BoardDecision]] = field(default_factory=list)
+    answers: dict[str, JudgeAnswer] = field(default_factory=dict)
+    """By judge, in the order of the lines."""
+
+    counting: list[JudgeAnswer] = field(default_factory=list)
+    """Those of judges whose controls let them count."""
+
+    appeals: list[Line[Appeal]] = field(default_factory=list)
+    decisions: list[Line[BoardDecision]] = field(default_factory=list)
     verdict: ImageVerdict | None = None
     """Of the judges or of the board; None while fewer judges have answered than are needed."""
 
@@ -84,27 +72,25 @@ class ImageCourse:
     @property
     def settling(self) -> list[JudgeAnswer]:
         """The answers that count: the first ones, as many as are needed, or fewer so far."""
-        return [each.answer for each in self.answers if each.counts][: self.needed]
+        return self.counting[: self.needed]
 
     def end_day(self, day: datetime.date) -> None:
         """Make the judges' verdict final at the end of the last day for appeals."""
         if self.stage == "judged" and self.appeals_until == day:
             self.final_on = day
 
-    def answer(self, given: GivenAnswer, day: datetime.date) -> None:
+    def answer(self, judge: str, answer: JudgeAnswer, day: datetime.date, *, counts: bool) -> None:
         """Take a judge's answer; the last one that is needed settles the judges' verdict."""
-        self.answers.append(given)
-        needed = self.needed
-        if self.verdict is not None or len(self.answers) < needed:
-            return
-        answers = self.settling
-        if len(answers) == needed:
+        self.answers[judge] = answer
+        if counts:
+            self.counting.append(answer)
+        if self.verdict is None and len(self.counting) >= self.needed:
             share = self.rules.judges.object_share
-            self.verdict = verdict(answers, self.image.width, self.image.height, share)
+            self.verdict = verdict(self.settling, self.image.width, self.image.height, share)
             # after more judges there is no second appeal, so that their verdict is final on that day
             self.appeals_until = after(day, 0 if self.asked else self.rules.limits.appeal_days)
 
-    def appeal(self, appeal: Appeal, day: datetime.date, breaking: set[str]) -> None:
+    def appeal(self, line: Line[Appeal], breaking: set[str]) -> None:
         """Take an appeal. `breaking`: the teams of the defences that have given the other group.
 
         Raises CleansetError for a team that is not entitled to it, and outside the days for appeals.
@@ -114,18 +100,20 @@ class ImageCourse:
                 f"not within the days for appeals; expected it at most {self.rules.limits.appeal_days} days after the "
                 "judges' verdict, and not after more judges"
             )
-        entitled = breaking | {team_of(self.submission.target)} if self.verdict.group else {self.submission.team}
-        if appeal.team not in entitled:
+        submitted = self.submission.entry
+        entitled = breaking | {team_of(submitted.target)} if self.verdict.group else {submitted.team}
+        if line.entry.team not in entitled:
             raise CleansetError(
-                f"{appeal.team} may not appeal; expected one of {', '.join(sorted(entitled))}: the attacker of a "
+                f"{line.entry.team} may not appeal; expected one of {', '.join(sorted(entitled))}: the attacker of a "
                 "rejected image, or a defender whose defence gives the other group in a run before"
             )
-        self.appeals.append((day, appeal))
+        self.appeals.append(line)
         self.is_appealed = True
 
-    def decide(self, decision: BoardDecision, day: datetime.date) -> None:
+    def decide(self, line: Line[BoardDecision]) -> None:
         """Take a decision of the board. Raises CleansetError for one that comes too late."""
-        self.decisions.append((day, decision))
+        decision = line.entry
+        self.decisions.append(line)
         self.is_appealed = False
         if decision.judges is not None:
             self._ask_for_judges(decision.judges)
@@ -140,15 +128,33 @@ class ImageCourse:
             # a rejection by the board keeps the reasons that the judges gave
             self.verdict = ImageVerdict(group, () if group or self.verdict is None else self.verdict.reasons)
             self.by_board = True
-            self.final_on = day
+            self.final_on = line.day
         self.confirmed = group is None
 
     def _ask_for_judges(self, judges: int) -> None:
-        there = sum(each.counts for each in self.answers)
-        if self.final_on is not None or judges < max(self.rules.judges.minimum, there + 1):
+        there = len(self.counting)
+        if self.final_on is not None or judges <= there:
             raise CleansetError(
                 f"{judges} judges, where {there} have answered{', and the verdict is final' if self.final_on else ''}; "
-                f"expected more than these, at least {self.rules.judges.minimum}, before the verdict is final"
+                "expected more than these, before the verdict is final"
             )
         self.asked = judges
-        self.verdict = self.appeals_until = None
+        self.verdict = None
+        self.appeals_until = None
+
+
+@dataclass(slots=True)
+class SubmittedImages:
+    """The images of a contest."""
+
+    waiting: list[tuple[Line[SubmissionManifest], SubmittedImage]] = field(default_factory=list)
+    """Those whose week is not published yet."""
+
+    published: dict[str, ImageCourse] = field(default_factory=dict)
+    """By SHA-256, in the order of submission."""
+
+    open: dict[str, ImageCourse] = field(default_factory=dict)
+    """The published images whose verdict is not final."""
+
+    weeks: list[tuple[int, datetime.date]] = field(default_factory=list)
+    """Of each published week the number of its line, and the day of its first submission."""

@@ -66,18 +66,16 @@ def _digest(*names: str | int) -> bytes:
 
 @dataclass(slots=True)
 class JudgeRecord:
-    """The answers of a judge by the SHA-256 of the image, and the controls answered by week."""
+    """The answers of a judge by the SHA-256 of the image; how many are to controls, and how many of these correct."""
 
     answers: dict[str, JudgeAnswer] = field(default_factory=dict)
-    controls: dict[datetime.date, set[str]] = field(default_factory=dict)
     control_count: int = 0
     correct: int = 0
 
-    def add_control(self, week: datetime.date, sha256: str, control: ControlImage) -> None:
+    def add_control(self, answer: JudgeAnswer, control: ControlImage) -> None:
         """Score the answer to a control."""
-        self.controls[week].add(sha256)
         self.control_count += 1
-        self.correct += control.is_met_by(self.answers[sha256])
+        self.correct += control.is_met_by(answer)
 
     def problem(self, rules: JudgingRules) -> str | None:
         """Why what the judge answers now does not count; None if it does."""

@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.plumbing.files import read_bytes, sha256
+from cleanset.plumbing.files import sha256, sha256_of
 from cleanset.scoring.logits import Groups
 from cleanset.sets.folder import read_entries
 from cleanset.sets.manifest import MANIFEST, Entry
-from cleanset.studies.contest.entries import short
-from cleanset.studies.contest.objects import visible
+from cleanset.studies.contest.objects import files_in
 from cleanset.studies.contest.rules import ContestRules
 
 UNPUBLISHED_LIST = "unpublished"
@@ -59,18 +58,14 @@ def eligibility_list(edition: Edition, groups: Groups) -> EligibilityList:
 def unpublished_list(folder: Path, groups: Groups) -> EligibilityList:
     """The images of a list that is not published: a folder with one folder for each group, by its name.
 
-    Raises CleansetError for a group without an image, a link, and an image in both groups.
+    Raises CleansetError for a group without an image.
     """
-    found: dict[str, EligibilityImage] = {}
+    paths = {group: files_in(folder / group).values() for group in groups.names}
     for group in groups.names:
-        paths = visible(folder / group)
-        if not paths:
+        if not paths[group]:
             raise CleansetError(f"{folder / group}: no image; expected a folder of images for each of the two groups")
-        for path in paths:
-            other = found.setdefault(sha256(read_bytes(path)), EligibilityImage(path, group))
-            if other.group != group:
-                raise CleansetError(f"{path}: the same image as {other.path}; expected each image in one group")
-    return dict(sorted(found.items()))
+    images = [EligibilityImage(path, group) for group in groups.names for path in paths[group]]
+    return dict(sorted((sha256_of(each.path), each) for each in images))
 
 
 def list_digest(images: EligibilityList) -> str:
@@ -86,15 +81,14 @@ def clean_digest(edition: Edition) -> str:
 
 def check_published(edition: Edition, rules: ContestRules) -> None:
     """Raise CleansetError for other finished sets, or another eligibility list, than the first line of a log names."""
-    if rules.clean_set is None or rules.published is None:
+    if rules.clean_set is None:
         return
     there = (clean_digest(edition), list_digest(eligibility_list(edition, rules.groups())))
-    for wanted, found in zip((rules.clean_set, rules.published), there, strict=True):
-        if wanted != found:
-            raise CleansetError(
-                f"{edition.folder / 'data' / 'export'}: a list with the digest {short(found)}; expected "
-                f"{short(wanted)}, as the contest's first line names: dvc checkout"
-            )
+    if there != (rules.clean_set, rules.published):
+        raise CleansetError(
+            f"{edition.folder / 'data' / 'export'}: sets and a list with the digests {', '.join(there)}; expected "
+            f"{rules.clean_set} and {rules.published}, as the contest's first line names: dvc checkout"
+        )
 
 
 def checked_list(contest: Path, rules: ContestRules, unpublished: Path | None) -> EligibilityList:
@@ -102,11 +96,9 @@ def checked_list(contest: Path, rules: ContestRules, unpublished: Path | None) -
 
     Raises CleansetError for another list than the one that it names, and as `unpublished_list` does.
     """
-    folder = unpublished or contest / UNPUBLISHED_LIST
-    if rules.unpublished is None and unpublished is None:
+    if rules.unpublished is None:
         return {}
-    if not folder.is_dir():
-        raise CleansetError(f"{folder}: no folder; expected the unpublished list: add it, or name it by --unpublished")
+    folder = unpublished or contest / UNPUBLISHED_LIST
     found = unpublished_list(folder, rules.groups())
     if list_digest(found) != rules.unpublished:
         raise CleansetError(
@@ -114,9 +106,3 @@ def checked_list(contest: Path, rules: ContestRules, unpublished: Path | None) -
             f"unpublished, {rules.unpublished}: cleanset contest check prints its line before the contest begins"
         )
     return found
-
-
-def unpublished_yaml(rules: ContestRules, folder: Path) -> str:
-    """The line of contest.yaml that names an unpublished list, a folder with one of images for each group."""
-    found = unpublished_list(folder, rules.groups())
-    return f'unpublished: "{list_digest(found)}"   # {len(found)} images'

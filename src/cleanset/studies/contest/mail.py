@@ -4,13 +4,13 @@ from pathlib import Path
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.plumbing.files import read_bytes, sha256, sha256_of
+from cleanset.plumbing.files import read_bytes, sha256_of
 from cleanset.plumbing.validation import validate
 from cleanset.studies.contest.entries import ENTRIES, RULES, WHOLE
-from cleanset.studies.contest.images import Measures
+from cleanset.studies.contest.images import image_entry
 from cleanset.studies.contest.lists import clean_digest, clean_images, eligibility_list, list_digest
 from cleanset.studies.contest.log import DraftLine
-from cleanset.studies.contest.objects import read_content, refuse_link, visible
+from cleanset.studies.contest.objects import files_in, read_content
 from cleanset.studies.contest.rules import ContestRules
 
 CONTEST_YAML = "contest.yaml"
@@ -24,7 +24,6 @@ def draft_of(path: Path, edition: Edition) -> DraftLine:
 
     Raises CleansetError for a link, an unknown entry, and a file that is missing or belongs to no entry.
     """
-    refuse_link(path)
     if (path / MANIFEST_YAML).is_file():
         return _submission(path)
     if (path / DEFENCE_YAML).is_file():
@@ -34,11 +33,11 @@ def draft_of(path: Path, edition: Edition) -> DraftLine:
         return DraftLine(RULES, _whole(content, edition, path))
     kind, data = _kind_of(path, content)
     images = data.get(kind)
+    files = {}
     if kind in ("controls", "examples") and isinstance(images, dict):
-        there = {sha256_of(each): each for each in visible(path.parent / "images") if each.is_file()}
+        there = {sha256_of(each): each for each in files_in(path.parent / "images").values()}
         files = {digest: each for digest, each in there.items() if digest in images}
-        return DraftLine(kind, data, files)
-    return DraftLine(kind, data)
+    return DraftLine(kind, data, files)
 
 
 def _whole(content: dict[str, object], edition: Edition, where: Path) -> dict[str, object]:
@@ -66,41 +65,21 @@ def _kind_of(path: Path, content: dict[str, object]) -> tuple[str, dict[str, obj
 
 def _submission(folder: Path) -> DraftLine:
     """All images beside a manifest.yaml."""
-    data = read_content(folder / MANIFEST_YAML)
-    paths = [each for each in visible(folder) if each.name != MANIFEST_YAML]
-    for path in paths:
-        if path.is_dir():
-            raise CleansetError(f"{path}: a folder; expected all images beside {MANIFEST_YAML}: put them there")
-    images = [image_entry(path) for path in paths]
-    files = {str(image["sha256"]): path for image, path in zip(images, paths, strict=True)}
+    paths = files_in(folder)
+    data = read_content(paths.pop(MANIFEST_YAML))
+    images = [image_entry(name, read_bytes(path, MAX_IMAGE_BYTES), path) for name, path in paths.items()]
+    files = {str(image["sha256"]): paths[str(image["file"])] for image in images}
     return DraftLine("submission", data | {"images": images}, files)
-
-
-def image_entry(path: Path) -> dict[str, str | int]:
-    """An image of a submission, as the log has it. Raises CleansetError for an image that cannot be submitted."""
-    data = read_bytes(path)
-    if len(data) > MAX_IMAGE_BYTES:
-        raise CleansetError(f"{path}: {len(data):,} bytes; expected at most {MAX_IMAGE_BYTES:,}")
-    digest = sha256(data)
-    found = Measures().of(path, digest, lambda: data)
-    if found.problem is not None:
-        raise CleansetError(f"{path}: {found.problem}")
-    size = {"width": found.width, "height": found.height}
-    return {"file": path.name, "sha256": digest, "pixels_sha256": found.pixels_sha256, **size}
 
 
 def _defence(folder: Path) -> DraftLine:
     """A defence, with all files of its program: those beside the defence.yaml."""
-    data = read_content(folder / DEFENCE_YAML)
-    paths = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if not path.is_dir()}
-    for path in folder.rglob("*"):
-        refuse_link(path)
-    del paths[DEFENCE_YAML]
+    paths = files_in(folder)
+    data = read_content(paths.pop(DEFENCE_YAML))
+    digests = {name: sha256_of(path) for name, path in paths.items()}
     program = data.get("program")
-    if not isinstance(program, dict):
-        for path in paths.values():
-            raise CleansetError(f"{path}: beside a defence that is a model; expected {DEFENCE_YAML} alone")
-        return DraftLine("defence", data)
-    digests = {name: sha256_of(path) for name, path in sorted(paths.items())}
-    files = {digest: paths[name] for name, digest in digests.items()}
-    return DraftLine("defence", data | {"program": program | {"files": digests}}, files)
+    if isinstance(program, dict):
+        program["files"] = digests
+    elif paths:
+        raise CleansetError(f"{min(paths)}: beside a defence that is a model; expected {DEFENCE_YAML} alone")
+    return DraftLine("defence", data, {digest: paths[name] for name, digest in digests.items()})

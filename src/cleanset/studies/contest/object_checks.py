@@ -4,102 +4,77 @@ Each image is compared with what was there before: the clean set, the judges' ow
 """
 
 from collections.abc import Iterator
-from functools import cached_property, partial
+from functools import partial
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.outlines import check_outline
-from cleanset.plumbing.files import read_bytes, sha256
-from cleanset.studies.contest.entries import PUBLISH, short
-from cleanset.studies.contest.images import KnownImage, KnownImages, MeasuredImage, Measures, copied
+from cleanset.plumbing.files import read_bytes
+from cleanset.studies.contest.entries import PUBLISH, AnswerFile, AnyLine, Defence, Line, SubmissionManifest, short
+from cleanset.studies.contest.images import KnownImages, copied, image_entry, rgb
 from cleanset.studies.contest.lists import check_published, clean_images
-from cleanset.studies.contest.log import Line, Log
+from cleanset.studies.contest.log import Log
 from cleanset.studies.contest.models import check_sees
 from cleanset.studies.contest.objects import Objects
+from cleanset.studies.contest.rules import ContestLimits
 
 
-class ObjectChecks:
-    """The checks of a log's lines against their objects, line by line."""
-
-    def __init__(self, edition: Edition, log: Log, objects: Objects) -> None:
-        self._edition = edition
-        self._log = log
-        self._objects = objects
-        self._measures = Measures()
-        self._published = max((each.n for each in log.lines if each.kind == PUBLISH), default=0)
-        self._there: list[tuple[str, str]] = []
-        """Name and SHA-256 of the judges' and of submitted images."""
-
-    def check(self, new: int) -> Iterator[str]:
-        """Notes for the board on the lines from a number on. Raises CleansetError for the first problem in them."""
-        for line in (each for each in self._log.lines if each.n not in self._log.void):
-            if line.n >= new:
-                yield from self._check_line(line)
-            if line.kind in ("controls", "examples"):
-                self._there += [(f"the judges' {digest}", digest) for digest in getattr(line.entry, line.kind)]
-            elif line.kind == "submission":
-                self._there += [(f"{one.file} in {line}", one.sha256) for one in line.entry.images]
-
-    def _check_line(self, line: Line) -> Iterator[str]:
-        if line.kind == "submission":
+def check_objects(edition: Edition, log: Log, new: int, objects: Objects) -> Iterator[str]:
+    """Notes for the board on the lines from a number on. Raises CleansetError for the first problem in them."""
+    lines = [each for each in log.lines if each.n not in log.void]
+    known = KnownImages()
+    # other lines need no image that was there before
+    compares = any(each.kind == "submission" and each.n >= new for each in lines)
+    if compares:
+        check_published(edition, log.rules)
+        clean = clean_images(edition)
+        if not clean:
+            raise CleansetError(f"{edition.folder}: no finished set to compare images with: run dvc pull or dvc repro")
+        for path, _ in clean:
+            known.add(f"clean image {path.parent.name}/{path.name}", partial(read_bytes, path))
+    published = max((each.n for each in log.lines if each.kind == PUBLISH), default=0)
+    for line in lines:
+        if line.kind in ("controls", "examples") and (compares or line.n >= new):
+            for digest in getattr(line.entry, line.kind):
+                known.add(f"the judges' {digest}", partial(objects.read, digest))
+        elif line.kind == "submission" and compares:
             # before its week is published nobody but the organizers has the images
-            if line.n < self._published or all(self._objects.path(each.sha256).is_file() for each in line.entry.images):
-                yield from self._submission(line)
-        elif line.kind in ("controls", "examples", "answers"):
-            for digest, one in getattr(line.entry, line.kind).items():
-                size = self._verified(digest)
-                outline = getattr(one, "outline", None)
+            there = all(objects.path(each.sha256).exists() for each in line.entry.images)
+            if there or line.n < published:
+                yield from _check_submission(line, objects, known, is_new=line.n >= new)
+        elif line.n >= new:
+            _check_line(edition, log.rules.limits, line, objects)
+
+
+def _check_submission(
+    line: Line[SubmissionManifest], objects: Objects, known: KnownImages, *, is_new: bool
+) -> Iterator[str]:
+    for image in line.entry.images if is_new else ():
+        path = objects.path(image.sha256)
+        data = objects.read(image.sha256)
+        if image.model_dump() != image_entry(image.file, data, path):
+            raise CleansetError(f"{line}, {image.file}: expected the size and pixels of {path}")
+        like = known.like(rgb(data, path))
+        copy = copied(rgb(data, path), like)
+        if copy is not None:
+            raise CleansetError(f"{path}: a copy of {copy}; expected a new image")
+        for each in like[:1]:
+            yield f"for the board: {image.file} in {line} looks like {each.name}"
+    for image in line.entry.images:
+        known.add(f"{image.file} in {line}", partial(objects.read, image.sha256))
+
+
+def _check_line(edition: Edition, limits: ContestLimits, line: AnyLine, objects: Objects) -> None:
+    match line.entry:
+        case AnswerFile(answers=answers):
+            for digest, answer in answers.items():
                 try:
-                    if outline is not None:
-                        check_outline(outline, size.width, size.height)
+                    if answer.outline is not None:
+                        check_outline(answer.outline, *rgb(objects.read(digest), digest).size)
                 except ValueError as error:
                     raise CleansetError(f"{line}: {short(digest)}: {error}") from None
-        elif line.kind == "defence" and line.entry.model is not None:
-            check_sees(self._edition, line.entry.model.role, self._log.rules.limits)
-        elif line.kind == "defence":
-            for digest in line.entry.program.files.values():
-                self._objects.read(digest)
-
-    def _verified(self, digest: str) -> MeasuredImage:
-        """What is known of an object, whose bytes are read. Raises CleansetError if it cannot be submitted."""
-        self._objects.read(digest)
-        found = self._known("", digest).measured
-        if found.problem is not None:
-            raise CleansetError(f"{self._objects.path(digest)}: {found.problem}")
-        return found
-
-    def _known(self, name: str, digest: str) -> KnownImage:
-        read = partial(self._objects.read, digest)
-        return KnownImage(name, self._measures.of(self._objects.path(digest), digest, read), read)
-
-    def _submission(self, line: Line) -> Iterator[str]:
-        before = KnownImages([*self._clean, *(self._known(*each) for each in self._there)])
-        for image in line.entry.images:
-            path = self._objects.path(image.sha256)
-            measured = self._verified(image.sha256)
-            named = image.width, image.height, image.pixels_sha256
-            if named != (measured.width, measured.height, measured.pixels_sha256):
-                raise CleansetError(f"{line}, {image.file}: expected the size and pixels of {path}")
-            like = before.like(measured)
-            copy = copied(self._objects.read(image.sha256), measured, like)
-            if copy is not None:
-                raise CleansetError(f"{path}: a copy of {copy}; expected a new image")
-            for each in like[:1]:
-                yield f"for the board: {image.file} in {line} looks like {each.name}"
-
-    @cached_property
-    def _clean(self) -> list[KnownImage]:
-        """The images of the finished sets."""
-        clean = clean_images(self._edition)
-        if not clean:
-            raise CleansetError(
-                f"{self._edition.folder / 'data' / 'export'}: no finished set to compare submitted images with; "
-                "run dvc pull or dvc repro in the edition"
-            )
-        check_published(self._edition, self._log.rules)
-        found = []
-        for path, _ in clean:
-            read = partial(read_bytes, path)
-            name = f"clean image {path.parent.name}/{path.name}"
-            found.append(KnownImage(name, self._measures.of(path, sha256(read()), read), read))
-        return found
+        case Defence(model=model, program=program):
+            if model is not None:
+                check_sees(edition, model.role, limits)
+            for digest in program.files.values() if program is not None else ():
+                objects.read(digest)

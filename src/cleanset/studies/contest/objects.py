@@ -1,11 +1,11 @@
-"""The files of a contest, never read through a link: the objects that its log names, and what people write."""
+"""The files of a contest: the objects that its log names, and what people write, which is read through no link."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cleanset.errors import CleansetError
-from cleanset.plumbing.files import read_bytes, sha256
+from cleanset.plumbing.files import read_known
 from cleanset.plumbing.validation import shown
 from cleanset.plumbing.yaml_files import read_yaml
 
@@ -27,22 +27,8 @@ class Objects:
         return self.new.get(digest, self.contest / OBJECTS / digest)
 
     def read(self, digest: str) -> bytes:
-        """The bytes of a file. Raises CleansetError for a link, and for a file that is missing or has changed."""
-        path = self.path(digest)
-        refuse_link(path.parent)
-        refuse_link(path)
-        if not path.is_file():
-            raise CleansetError(f"{path}: missing; expected every file that the log names: dvc pull")
-        data = read_bytes(path)
-        if sha256(data) != digest:
-            raise CleansetError(f"{path}: SHA-256 {sha256(data)}; expected {digest}: the file has changed")
-        return data
-
-
-def refuse_link(path: Path) -> None:
-    """Raise CleansetError for a link: its target may lie anywhere, and change."""
-    if path.is_symlink():
-        raise CleansetError(f"{path}: a link; expected a file or folder: put a copy of its target in its place")
+        """The bytes of a file. Raises CleansetError for one that is missing or has changed."""
+        return read_known(self.path(digest), digest, "dvc pull, or git checkout")
 
 
 def read_content(path: Path) -> dict[str, object]:
@@ -54,10 +40,15 @@ def read_content(path: Path) -> dict[str, object]:
     return found
 
 
-def visible(folder: Path) -> list[Path]:
-    """The paths in a folder, sorted, without hidden files; empty without a folder. Raises CleansetError for a link."""
-    refuse_link(folder)
-    found = sorted(path for path in folder.iterdir() if not path.name.startswith(".")) if folder.is_dir() else []
-    for path in found:
+def refuse_link(path: Path) -> None:
+    """Raise CleansetError for a link: its target may be any file of the organizers."""
+    if path.is_symlink():
+        raise CleansetError(f"{path}: a link; expected a file or folder: put a copy of its target in its place")
+
+
+def files_in(folder: Path) -> dict[str, Path]:
+    """The files in a folder and those in it, by relative path, sorted, without hidden ones. Raises for a link."""
+    paths = sorted(folder.rglob("[!.]*"))
+    for path in (folder, *paths):
         refuse_link(path)
-    return found
+    return {path.relative_to(folder).as_posix(): path for path in paths if path.is_file()}

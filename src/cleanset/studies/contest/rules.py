@@ -4,50 +4,31 @@ The defaults are those of Brown et al., Unrestricted Adversarial Examples (2018)
 """
 
 import datetime
-import re
-from contextlib import suppress
-from functools import lru_cache
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.plumbing.validation import EachOnce, Section, Sha256, shown
+from cleanset.plumbing.validation import EachOnce, Section, Sha256, checked
 from cleanset.scoring.logits import Groups
 
 FRIDAY = 4
 """Day of the week on which a week ends; Monday is 0."""
-VERSION = 3
-"""Version of the rules."""
 MIN_JUDGES = 3
 ABSTAIN = "abstain"
 INVALID = "invalid"
-RESERVED = (ABSTAIN, INVALID)
-_INSTANT = re.compile(r"2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
-@lru_cache(maxsize=1024)
 def parse_instant(text: str) -> datetime.datetime:
     """The instant in a text such as 2026-11-27T23:59:59Z, with its time zone. Raises ValueError for anything else."""
-    # without the form, fromisoformat takes weeks, other time zones and spaces, too
-    with suppress(ValueError):
-        if _INSTANT.fullmatch(text):
-            return datetime.datetime.fromisoformat(text)
-    raise ValueError('expected an instant in UTC such as "2026-11-27T23:59:59Z", in quotes')
+    return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
 
 
-def parse_day(text: object) -> datetime.date:
-    """The day in a text such as 2026-11-27. Raises ValueError for anything else."""
-    if type(text) is datetime.date:
-        return text
-    with suppress(ValueError):
-        return parse_instant(f"{text}T00:00:00Z").date()
-    raise ValueError('expected a day such as "2026-11-27", in quotes')
-
-
-Day = Annotated[datetime.date, BeforeValidator(parse_day)]
+Day = Annotated[datetime.date, Field(strict=False)]
+"""A day such as "2026-11-27"."""
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
+Group = Annotated[Name, checked(lambda name: name not in (ABSTAIN, INVALID), f"a name other than {ABSTAIN}, {INVALID}")]
 SidePixels = Annotated[int, Field(ge=2, le=65_535)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, le=1000)]
@@ -116,7 +97,7 @@ class ContestLimits(Section):
 class ContestRules(Section):
     """All of contest.yaml, which is the first line of the log."""
 
-    classes: dict[Name, list[str]]
+    classes: dict[Group, list[str]]
     """Two groups of wnids, by name; a contest has ImageNet's classes alone."""
 
     teams: Annotated[list[Name], Field(min_length=1), EachOnce]
@@ -147,24 +128,9 @@ class ContestRules(Section):
     judges: JudgingRules = JudgingRules()
     limits: ContestLimits = ContestLimits()
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_this_version(cls, content: object) -> object:
-        # before the keys, which an older version may have others of
-        found = content.get("version", VERSION) if isinstance(content, dict) else VERSION
-        if found != VERSION:
-            raise ValueError(
-                f"version: {shown(found)}; expected {VERSION}, of these rules: begin the contest anew with cleanset "
-                "contest enter contest.yaml"
-            )
-        return content
-
     @field_validator("classes")
     @classmethod
     def _two_groups(cls, classes: dict[str, list[str]]) -> dict[str, list[str]]:
-        for name in classes:
-            if name in RESERVED:
-                raise ValueError(f"{name} cannot name a group; expected a name other than {', '.join(RESERVED)}")
         try:
             Groups.of(classes, imagenet())
         except CleansetError as error:
@@ -173,11 +139,8 @@ class ContestRules(Section):
 
     @model_validator(mode="after")
     def _known_teams(self) -> Self:
-        named = {"organizers": self.organizers} | {f"board.{name}": teams for name, teams in self.board.items()}
-        for key, teams in named.items():
-            for team in teams:
-                if team not in self.teams:
-                    raise ValueError(f"{key}: unknown team {team}; expected one of teams")
+        for team in sorted(self.without_shares() - {*self.teams}):
+            raise ValueError(f"{team}, of the organizers or the board, is not a team; expected one of teams")
         return self
 
     def groups(self) -> Groups:

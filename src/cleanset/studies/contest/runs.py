@@ -5,14 +5,14 @@ rounded, so that no time tells anything of the others.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.plumbing.files import sha256
+from cleanset.plumbing.files import read_known
 from cleanset.statistics.coverage import Eligibility, eligibility
 from cleanset.studies.contest.entries import Defence, DefenceRun, UnpublishedResult, short
 from cleanset.studies.contest.lists import (
@@ -36,26 +36,16 @@ def run_defence(folder: Path, contest: Contest, name: str, unpublished: Path | N
     `unpublished`: the folder of the list that contest.yaml names as unpublished. Raises CleansetError for a defence
     that fails, and for an image or a file of it that is missing or has changed.
     """
-    defence = contest.course(name).defence
     edition = edition_of(folder)
     known = _published_list(edition, contest)
-    objects = Objects(folder)
-    published = {sha: objects.path(sha) for sha in contest.images}
     hidden = checked_list(folder, contest.rules, unpublished)
-    for sha in sorted(hidden.keys() & (known.keys() | published.keys())):
+    paths = _paths(known, Objects(folder), contest.images)
+    for sha in hidden.keys() & paths.keys():
         raise CleansetError(
             f"{hidden[sha].path}: a published image; expected only unpublished ones in the unpublished list: remove it"
         )
-    paths = {sha: each.path for sha, each in known.items()} | published
-    # before the defence runs, which may take long
-    _check_unchanged(paths)
-    answer = _answering(edition, objects, defence, contest)
+    answer = _answering(edition, Objects(folder), contest.course(name).defence, contest)
     answers, seconds = answer(paths)
-    if defence.model is not None and all(answers[sha] == ABSTAIN for sha in known):
-        raise CleansetError(
-            f"{name}: threshold {defence.model.threshold:g} abstains on everything, all {len(known)} images of the "
-            "eligibility list; expected a lower one"
-        )
     found = None
     if hidden:
         figures = _figures(hidden, answer({sha: each.path for sha, each in hidden.items()})[0])
@@ -66,7 +56,7 @@ def run_defence(folder: Path, contest: Contest, name: str, unpublished: Path | N
         images_per_minute=rounded_down(len(paths) / seconds * 60),
         eligibility=_figures(known, answers),
         unpublished=found,
-        answers={sha: answers[sha] for sha in published},
+        answers={sha: answers[sha] for sha in contest.images},
     )
 
 
@@ -82,11 +72,13 @@ def _published_list(edition: Edition, contest: Contest) -> EligibilityList:
     return eligibility_list(edition, contest.rules.groups())
 
 
-def _check_unchanged(paths: Mapping[str, Path]) -> None:
-    """Raise CleansetError for a file that is missing, or is not of its SHA-256."""
+def _paths(known: EligibilityList, objects: Objects, published: Mapping[str, object]) -> dict[str, Path]:
+    """The clean images and the published ones, by SHA-256. Raises CleansetError for one that is missing or changed."""
+    paths = {sha: each.path for sha, each in known.items()} | {sha: objects.path(sha) for sha in published}
+    # before the defence runs, which may take long
     for sha, path in paths.items():
-        if not path.is_file() or sha256(path.read_bytes()) != sha:
-            raise CleansetError(f"{path}: missing or changed; expected SHA-256 {sha}: run cleanset contest check")
+        read_known(path, sha, "run cleanset contest check")
+    return paths
 
 
 def _figures(known: EligibilityList, answers: Mapping[str, str]) -> Eligibility:
@@ -113,32 +105,26 @@ def recomputed(folder: Path, contest: Contest) -> list[str]:
     """
     edition = edition_of(folder)
     known = _published_list(edition, contest)
+    paths = _paths(known, Objects(folder), contest.images)
     lines = []
     for name, course in sorted(contest.defences.items()):
-        runs = [each.run for each in course.runs]
+        runs = number_of(len(course.runs), "run")
         if course.defence.model is None:
-            lines.append(f"{name}: {number_of(len(runs), 'run')} of a program, not computed again")
+            lines.append(f"{name}: {runs} of a program, not computed again")
             continue
-        if runs:
-            model = ModelDefence(edition, course.defence.model, contest.rules.groups())
-            _check_runs(Objects(folder), known, runs, model)
-        lines.append(f"{name}: {number_of(len(runs), 'run')} with the answers and figures that were computed again")
+        model = ModelDefence(edition, course.defence.model, contest.rules.groups())
+        answers, _ = model(paths)
+        for line in course.runs:
+            _check_run(line.entry, model.digest, _figures(known, answers), answers)
+        lines.append(f"{name}: {runs} with the answers and figures that were computed again")
     return lines
 
 
-def _check_runs(objects: Objects, known: EligibilityList, runs: Sequence[DefenceRun], model: ModelDefence) -> None:
-    published = {sha: objects.path(sha) for run in runs for sha in run.answers if objects.read(sha)}
-    paths = {sha: each.path for sha, each in known.items()} | published
-    _check_unchanged(paths)
-    answers, _ = model(paths)
-    for number, run in enumerate(runs, start=1):
-        given: dict[str, tuple[object, object]] = {
-            "model": (run.model, model.digest),
-            "eligibility": (run.eligibility, _figures(known, answers)),
-        }
-        given |= {short(sha): (answer, answers[sha]) for sha, answer in sorted(run.answers.items())}
-        for what, (there, found) in given.items():
-            if there != found:
-                raise CleansetError(
-                    f"run {number} of {run.defence}: {what} is {there}; expected {found}, as computed: void the run"
-                )
+def _check_run(run: DefenceRun, digest: str, figures: Eligibility, answers: Mapping[str, str]) -> None:
+    given: dict[str, object] = {"model": run.model, "eligibility": run.eligibility, **run.answers}
+    expected: dict[str, object] = {"model": digest, "eligibility": figures, **answers}
+    for what, there in given.items():
+        if there != expected[what]:
+            raise CleansetError(
+                f"run of {run.defence}: {short(what)} is {there}; expected {expected[what]}, as computed: void the run"
+            )

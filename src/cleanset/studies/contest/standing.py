@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.machine import without_garbage_collection
-from cleanset.studies.contest.defence_course import DefenceStanding, Shares
+from cleanset.studies.contest.defence_course import DefenceStanding, Shares, those_that_apply
 from cleanset.studies.contest.entries import team_of
 from cleanset.studies.contest.line_rules import apply_line
 from cleanset.studies.contest.log import Log
@@ -71,8 +71,7 @@ class Standing:
 def standing(log: Log, on: datetime.date) -> Standing:
     """The standing at the end of a day. Raises CleansetError as `replay` does."""
     contest = replay(log, on)
-    defences = contest.standings()
-    attackers, defenders = shares_of(contest, defences)
+    defences = [course.standing(on) for _, course in sorted(contest.defences.items())]
     problems = {judge: record.problem(contest.rules.judges) for judge, record in sorted(contest.judges.items())}
     notes = {
         "No unpublished list decides who is eligible: a defence that knows the published images by heart is, too.": (
@@ -84,43 +83,33 @@ def standing(log: Log, on: datetime.date) -> Standing:
         on=on,
         contest=contest,
         defences=defences,
-        attackers=attackers,
-        defenders=defenders,
+        attackers=_summed(each.shares for each in defences if each.settled),
+        defenders=_summed(_shares_of_batches(contest, defences)),
         left_out={judge: problem for judge, problem in problems.items() if problem is not None},
-        notes=tuple(note for note, applies in notes.items() if applies),
+        notes=those_that_apply(notes),
         head=next(each for each in reversed(log.lines) if each.day <= on or each.n == 0).digest,
     )
 
 
-def shares_of(contest: Contest, defences: Sequence[DefenceStanding]) -> tuple[Shares, Shares]:
-    """The shares of attackers and of defenders.
+def _shares_of_batches(contest: Contest, defences: Sequence[DefenceStanding]) -> Iterable[Shares]:
+    """Each batch is shared equally among its defences that have won, once no other can still win.
 
-    Each batch is shared equally among its defences that have won, once no other can still win; those with the same
-    answers to all images count once.
+    Those with the same answers to all images count once.
     """
     without = contest.rules.without_shares()
-    found: list[Shares] = []
-    for batch in sorted({each.batch for each in defences if each.batch is not None}):
+    for batch in {each.batch for each in defences} - {None}:
         members = [each for each in defences if each.batch == batch]
         if any(each.status in ("staked", "awaiting") for each in members):
             continue
-        winners = [each.name for each in members if each.status == "won" and team_of(each.name) not in without]
-        alike = _alike(contest, winners)
-        found += [{team_of(name): Fraction(1, len(alike) * len(names))} for names in alike for name in names]
-    return _summed(each.shares for each in defences if each.settled), _summed(found)
-
-
-def _alike(contest: Contest, names: Iterable[str]) -> list[list[str]]:
-    """Defences in groups with the same answers to all images."""
-    groups: list[list[str]] = []
-    for name in names:
-        course = contest.defences[name]
-        same = [group for group in groups if course.answers_as(contest.defences[group[0]])]
-        if same:
-            same[0].append(name)
-        else:
-            groups.append([name])
-    return groups
+        alike: list[list[str]] = []
+        for name in [each.name for each in members if each.status == "won" and team_of(each.name) not in without]:
+            course = contest.defences[name]
+            same = [names for names in alike if course.answers_as(contest.defences[names[0]])]
+            if same:
+                same[0].append(name)
+            else:
+                alike.append([name])
+        yield from ({team_of(name): Fraction(1, len(alike) * len(names))} for names in alike for name in names)
 
 
 def _summed(shares: Iterable[Shares]) -> Shares:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.defence_course import DefenceCourse, DefenceStanding, Surroundings
-from cleanset.studies.contest.entries import JudgeExample, SubmittedImage, short, team_of
-from cleanset.studies.contest.image_course import ImageCourse, Submission
+from cleanset.studies.contest.defence_course import DefenceCourse, DefenceStanding
+from cleanset.studies.contest.entries import JudgeExample, short, team_of
+from cleanset.studies.contest.image_course import ImageCourse, SubmittedImages
 from cleanset.studies.contest.judges import Draw, JudgeRecord, drawn_controls
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.rules import ABSTAIN, ContestRules, after
@@ -29,23 +29,14 @@ class Contest:
         self.draws: list[Draw] = []
         """What each week's controls are drawn from."""
         self.defences: dict[str, DefenceCourse] = {}
-        self.batches: set[str] = set()
         self.known: dict[str, str] = {}
         """The digests of file and pixels of all submitted images, with their place."""
         self.a_day: Counter[tuple[str, datetime.date]] = Counter()
         """Images of a team on a day."""
-        self.waiting: list[tuple[Submission, SubmittedImage]] = []
-        """The images whose week is not published yet."""
-        self.images: dict[str, ImageCourse] = {}
-        """The published images by SHA-256, in the order of submission."""
-        self.aimed: dict[str, list[ImageCourse]] = {}
-        """By defence, the published images that are aimed at it."""
-        self.open: dict[str, ImageCourse] = {}
-        """The published images whose verdict is not final."""
+        self.submitted = SubmittedImages()
+        self.images = self.submitted.published
         self.closing: dict[datetime.date, set[str]] = {}
         """By the last day for appeals, the images that may become final at its end."""
-        self.weeks: list[tuple[int, datetime.date]] = []
-        """Of each published week the number of its line, and the day of its first submission."""
         self._given: dict[str, dict[str, set[str]]] = {}
         self._drawn: dict[str, dict[datetime.date, list[str]]] = {}
 
@@ -63,7 +54,7 @@ class Contest:
             self.note_final(sha256)
         for course in self.defences.values():
             if course.stake is not None and course.settled is None:
-                found = self._standing(course)
+                found = course.standing(self.on)
                 if found.settled:
                     course.settled = self._without_copies(course, found)
 
@@ -77,7 +68,7 @@ class Contest:
     def note_final(self, sha256: str) -> None:
         """Note which defences an image breaks, once its verdict is final."""
         if self.images[sha256].final_on is not None:
-            self.open.pop(sha256, None)
+            self.submitted.open.pop(sha256, None)
             for name, answers in self._given.get(sha256, {}).items():
                 self._note_mistake(name, sha256, answers)
 
@@ -97,15 +88,6 @@ class Contest:
         given = self._given.get(sha256, {})
         return {team_of(name) for name, answers in given.items() if answers - {group, ABSTAIN}}
 
-    def _standing(self, course: DefenceCourse) -> DefenceStanding:
-        since = self.waiting[0][0].day if self.waiting else None
-        aimed = self.aimed.get(course.defence.name, ())
-        return course.standing(self.on, Surroundings(self.open.values(), aimed, self.weeks, since))
-
-    def standings(self) -> list[DefenceStanding]:
-        """The standings of all defences, by name."""
-        return [self._standing(course) for _, course in sorted(self.defences.items())]
-
     def final(self) -> dict[str, object]:
         """All that is final, by what it is of: no line may change it."""
         images = {sha: (each.valid_group, each.final_on) for sha, each in self.images.items() if each.final_on}
@@ -124,7 +106,7 @@ class Contest:
             raise CleansetError(f"unknown defence {name}; expected one that was entered before")
         return self.defences[name]
 
-    def published(self, sha256: str) -> ImageCourse:
+    def image(self, sha256: str) -> ImageCourse:
         """A published image. Raises CleansetError for another one."""
         if sha256 not in self.images:
             raise CleansetError(f"{short(sha256)}: no published image; expected one whose week has ended")
