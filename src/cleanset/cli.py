@@ -1133,8 +1133,8 @@ def pipelines(
     For all pipelines of the editions there. Relock after a refactoring that
     changes no output; the tests rebuild the sample to show that.
     """
-    from cleanset.edition import relock as locks
     from cleanset.edition.dependencies import projects_of, update_dependencies
+    from cleanset.edition.dependencies import relock as enter_code
     from cleanset.plumbing.files import is_there
 
     others = (repository / name for name in ("imagenet", "imagenet-published"))
@@ -1143,7 +1143,7 @@ def pipelines(
     for path in changed:
         typer.echo(f"{path}: {'out of date; run cleanset pipelines' if check else 'written'}")
     for project in (each for each in projects if relock and not check and is_there(each / "dvc.lock")):
-        typer.echo(f"{project / 'dvc.lock'}: {len(locks.relock(project))} stages changed")
+        typer.echo(f"{project / 'dvc.lock'}: {len(enter_code(project))} stages changed")
     raise typer.Exit(1 if check and changed else 0)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cleanset.edition.relock import relock
+from cleanset.edition.dependencies import relock
 from cleanset.errors import CleansetError
 from tests.checkouts import Checkout
 

@@ -242,7 +242,7 @@ OF_PEOPLE = [
     "dataset.labels.read_original_labels",
     "dataset.labels.read_reassessed",
     "edition.about.read_about",
-    "reproduce.published_files.read_published",
+    "reproduce.imagenet_c.read_published",
     "stages.export.read_studies",
     "edition.params.read_params",
     "measure.compare.result_files.read_results",
@@ -297,6 +297,7 @@ OF_NO_FILE = [
     "stages.preprocess.read_inputs",
     "stages.review_apply.read_inputs",
     "stages.score.read_inputs",
+    "plumbing.yaml_files.read_study_yaml",
     "plumbing.yaml_files.read_yaml",
     "studies.realness.plan.read_trials",
 ]
