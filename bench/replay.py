@@ -14,12 +14,13 @@ from typing import Annotated, NamedTuple
 import pandas as pd
 
 from cleanset.classes import imagenet
-from cleanset.dataset.ilsvrc import CLASSES, image_id, timm_info
+from cleanset.dataset.ilsvrc import CLASSES, timm_info
 from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.code_link import CHECKOUT
 from cleanset.edition.lists import MEND, check_lists
 from cleanset.edition.params import Params, read_params
 from cleanset.errors import CleansetError
+from cleanset.image_ids import image_id
 from cleanset.plumbing.csv_files import csv_text, read_rows
 from cleanset.plumbing.files import write_text
 from cleanset.plumbing.validation import numeric

@@ -316,8 +316,9 @@ def write_images(folder: Path, images: Sequence[bytes], count: int) -> None:
 
     from cleanset.classes import imagenet
     from cleanset.dataset.archives import locate, to_table
-    from cleanset.dataset.ilsvrc import CLASSES, image_id
+    from cleanset.dataset.ilsvrc import CLASSES
     from cleanset.edition.paths import Edition
+    from cleanset.image_ids import image_id
     from cleanset.images.codec import inspect
     from cleanset.plumbing.files import sha256
     from cleanset.tables import INDEX, LOCATIONS, write_table

@@ -19,9 +19,6 @@ from pydantic import BeforeValidator, ValidationInfo
 from cleanset.errors import CleansetError
 from cleanset.plumbing.validation import hidden_character, shown
 
-IMAGE_PREFIX = "ILSVRC2012_val_"
-IMAGE_ID = re.compile(rf"{IMAGE_PREFIX}[0-9]{{8}}")
-"""The form of an image id of ImageNet's validation set."""
 WNID = re.compile("n[0-9]{8}")
 """The form of a key of ImageNet's classes."""
 CLASSES_FILE = "classes.tsv"

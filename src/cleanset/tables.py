@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from cleanset.classes import IMAGE_ID as IMAGENET_ID
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
+from cleanset.image_ids import ID_PATTERN as IMAGENET_ID
 from cleanset.plumbing.files import read_bytes, replacing
 from cleanset.plumbing.validation import SHA256_FORM, shown
 from cleanset.vocabulary import EXCLUSION_REASONS, NO_TIER, TIER_ORDER, TIERS, VERDICTS
@@ -137,7 +137,7 @@ def _is_class(values: pa.Array, classes: ClassTable) -> Valid:
 
 
 def _is_image_id(values: pa.Array, classes: ClassTable) -> Valid:
-    pattern = IMAGENET_ID.pattern if classes.is_imagenet else "[^\\x00-\\x1f]+"
+    pattern = IMAGENET_ID if classes.is_imagenet else "[^\\x00-\\x1f]+"
     return _matches(pattern)(values, classes)
 
 

@@ -7,15 +7,9 @@ import pytest
 from scipy.io import loadmat
 
 from cleanset.classes import imagenet
-from cleanset.dataset.ilsvrc import (
-    class_of_ilsvrc_id,
-    image_id,
-    image_id_of,
-    image_number,
-    parse_image_name,
-    timm_info,
-)
+from cleanset.dataset.ilsvrc import class_of_ilsvrc_id, timm_info
 from cleanset.dataset.labels import read_original_labels, read_reassessed
+from cleanset.image_ids import image_id, image_id_in, image_number, parse_image_name
 from tests.ten_images import DEVKIT
 
 
@@ -143,4 +137,4 @@ def test_image_id_and_number() -> None:
     ],
 )
 def test_ids_of_files(file: str, expected: str | None) -> None:
-    assert image_id_of(file) == expected
+    assert image_id_in(file) == expected

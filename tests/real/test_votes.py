@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cleanset.dataset.ilsvrc import image_number, timm_info
+from cleanset.dataset.ilsvrc import timm_info
 from cleanset.dataset.labels import read_ground_truth, read_reassessed
+from cleanset.image_ids import image_number
 from cleanset.review.consensus import Policy, consensus
 from cleanset.review.verdicts import Clean, Rejected, Unsure, Verdict
 from cleanset.selection.fill import Decision

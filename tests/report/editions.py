@@ -10,8 +10,8 @@ import yaml
 from PIL import Image
 
 from cleanset.classes import imagenet
-from cleanset.dataset.ilsvrc import image_id
 from cleanset.edition.paths import Edition
+from cleanset.image_ids import image_id
 from cleanset.images.codec import inspect
 from cleanset.plumbing.files import sha256
 from cleanset.scoring.logits import log_odds_of

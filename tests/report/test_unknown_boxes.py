@@ -7,9 +7,9 @@ import yaml
 from bs4 import BeautifulSoup
 
 from cleanset.classes import imagenet
-from cleanset.dataset.ilsvrc import image_id
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.image_ids import image_id
 from cleanset.plumbing.files import sha256
 from cleanset.stages import count, report, review_apply
 from cleanset.tables import SELECTION, read_table

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.classes import class_table
-from cleanset.dataset.folder import check_image_names
 from cleanset.errors import CleansetError
+from cleanset.image_ids import check_image_names
 from cleanset.review.file_format import parse_reviews
 from cleanset.review.gold import GoldItem
 from cleanset.review.gold_files import gold_key_text, parse_gold_key

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 
 from cleanset.classes import imagenet
-from cleanset.dataset.ilsvrc import image_id, timm_info
+from cleanset.dataset.ilsvrc import timm_info
 from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
+from cleanset.image_ids import image_id
 from cleanset.review.file_format import parse_reviews
 from cleanset.selection.candidates import candidates, shared
 from cleanset.selection.fill import fill

@@ -145,7 +145,7 @@ INVALID: list[tuple[int, dict[str, str], str]] = [
     (3, {"encoder": ""}, "no encoder of a cropped image; expected Pillow <version> with zlib <version>"),
     (3, {"encoder": "Pillow 13; rm -rf /"}, "encoder Pillow 13; rm -rf /; expected Pillow <version> with zlib or zlib"),
     (3, {"encoder": "Pillow 1 with zlib 1\n"}, "encoder Pillow 1 with zlib 1\\n; expected Pillow <version> with zlib"),
-    (3, {"image_id": "\u202e\n\x85"}, "image_id \\u202e\\n\\x85; expected ILSVRC2012_val_ and eight digits"),
+    (3, {"image_id": "\u202e\n\x85"}, "image_id \\u202e\\n\\x85; expected an image id such as ILSVRC2012_val_00000001"),
     (3, {"model": "mine"}, "model mine; expected standard as in line 2"),
     (3, {"reviewers": "+2"}, "other line ends, quotes or digits; expected the file as it was written"),
     (3, {"confidence": "0.750"}, "other line ends, quotes or digits; expected the file as it was written"),

@@ -12,8 +12,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cleanset.classes import ClassTable, imagenet
-from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, parse_image_name
+from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5
 from cleanset.errors import CleansetError, reason
+from cleanset.image_ids import IMAGE_SUFFIXES, parse_image_name
 from cleanset.plumbing.files import BLOCK_BYTES, blocks_of, check_regular, md5, open_file, read_text, sha256
 from cleanset.plumbing.progress import tracked
 from cleanset.plumbing.validation import shown
@@ -100,7 +101,6 @@ def are_official(images: str, digests: Mapping[str, str]) -> bool:
 KAGGLE_IMAGES = Path("ILSVRC/Data/CLS-LOC/val")
 MAX_STORED_BYTES = 64 * 2**20
 """Largest accepted file; the largest of the 50,000 images has under 16 MiB."""
-IMAGE_SUFFIXES = (".jpeg", ".jpg", ".png")
 MAX_PEEKED = 3
 """Folders that are looked into for official names."""
 

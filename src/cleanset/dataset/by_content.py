@@ -4,16 +4,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePath
 
-from cleanset.dataset.archives import (
-    IMAGE_SUFFIXES,
-    LEFT_BY_SYSTEMS,
-    MAX_STORED_BYTES,
-    Location,
-    files_in_tar,
-    in_place,
-)
+from cleanset.dataset.archives import LEFT_BY_SYSTEMS, MAX_STORED_BYTES, Location, files_in_tar, in_place
 from cleanset.dataset.folder import files_below
 from cleanset.errors import CleansetError
+from cleanset.image_ids import IMAGE_SUFFIXES
 from cleanset.plumbing.files import check_regular, sha256
 from cleanset.plumbing.progress import found_in_threads
 

@@ -9,22 +9,21 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, ValidationInfo
+from pydantic import AfterValidator
 
-from cleanset.classes import ClassTable, class_table, context_classes, folded_name
-from cleanset.dataset.archives import IMAGE_SUFFIXES, LEFT_BY_SYSTEMS, Location, check_size, visible_entries
-from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number, parse_image_name
+from cleanset.classes import ClassTable, class_table, folded_name
+from cleanset.dataset.archives import LEFT_BY_SYSTEMS, Location, check_size, visible_entries
 from cleanset.dataset.splits import split_names
 from cleanset.errors import CleansetError
+from cleanset.image_ids import CROPPED, IMAGE_SUFFIXES, check_image_names
 from cleanset.plumbing.csv_files import csv_text, parse_rows, read_rows
 from cleanset.plumbing.files import check_regular, check_unpacked, is_there
 from cleanset.plumbing.progress import print_notice
 from cleanset.plumbing.validation import hidden_character, join_names, normal_text, shown
 
-MAX_ID_BYTES = 200
 MAX_NESTING = 20
 """Folders in folders; more are a link to a folder above it."""
 GROUP = "group"
@@ -33,8 +32,6 @@ _GROUP_COLUMNS = ("image_id", GROUP)
 _DASH = re.compile("[\u00ad\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")
 _APOSTROPHE = re.compile("[`\u00b4\u02b9\u02bb\u02bc\u2018\u2019\u201b\u2032\uff07]")
 _NUMBER = re.compile("[0-9]+")
-CROPPED = ".crop.png"
-"""Suffix that a cropped image has in a finished set, after the name of the whole image."""
 NAME_COLUMNS = ("class", "name")
 
 
@@ -299,64 +296,6 @@ def check_ids(class_by_id: Mapping[str, str], where: str) -> None:
                     f"{where}: {shown(other)} and {shown(image_id)} differ only by case, Unicode form or folders in "
                     "the class; expected names that every file system tells apart: rename one"
                 )
-
-
-def is_image_id(text: str, classes: ClassTable) -> bool:
-    """Whether a text is an image id: of ImageNet, or the path of an image of your own."""
-    if classes.is_imagenet:
-        return parse_image_name(f"{text}.JPEG") == (text, None) and image_number(text) <= VALIDATION_IMAGES
-    return _oddity(text) is None and _has_suffix(text)
-
-
-def example_id(classes: ClassTable) -> str:
-    """An image id as messages show it."""
-    return "ILSVRC2012_val_00000001" if classes.is_imagenet else "robin/0001.jpg"
-
-
-def _checked_id(text: str, info: ValidationInfo) -> str:
-    classes = context_classes(info)
-    if not is_image_id(text, classes):
-        raise ValueError(f"expected an image id such as {example_id(classes)}")
-    return text
-
-
-ImageId = Annotated[str, AfterValidator(_checked_id)]
-"""A cell with an image id; the class table, which tells ImageNet's images from your own, is the validation context."""
-
-
-def check_image_names(image_ids: Collection[str], where: str) -> None:
-    """Raise CleansetError, naming `where` and them all, for image ids other than plain relative paths of images."""
-    odd = {image_id: oddity for image_id in image_ids if (oddity := _oddity(image_id)) is not None}
-    if odd:
-        raise CleansetError(
-            f"{where}: {join_names(f'{shown(each)}{oddity}' for each, oddity in odd.items())} as the name of an image; "
-            "expected a path below the folder of the images, of printable characters without \\, .. and blanks at an "
-            f"end, at most {MAX_ID_BYTES} bytes: rename it"
-        )
-    others = [shown(image_id) for image_id in image_ids if not _has_suffix(image_id)]
-    if others:
-        raise CleansetError(
-            f"{where}: {join_names(others)}: not the name of an image; expected {', '.join(IMAGE_SUFFIXES)}: "
-            "convert or move it"
-        )
-
-
-def _oddity(image_id: str) -> str | None:
-    """Words for what makes an image id no plain path, perhaps empty; None for one that is."""
-    try:
-        length = len(image_id.encode())
-    except UnicodeEncodeError:  # bytes that are no UTF-8, as surrogates
-        length = MAX_ID_BYTES + 1
-    parts = image_id.split("/")
-    plain = all(part not in ("", ".", "..") for part in parts)
-    blank = " with a blank at an end" if any(part != part.strip() for part in parts) else ""
-    if not plain or blank or "\\" in image_id or not image_id.isprintable() or length > MAX_ID_BYTES:
-        return blank or hidden_character(image_id)
-    return None
-
-
-def _has_suffix(image_id: str) -> bool:
-    return PurePosixPath(image_id).suffix.lower() in IMAGE_SUFFIXES
 
 
 def exported_name(key: str, image_id: str) -> str:

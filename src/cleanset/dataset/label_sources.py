@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from cleanset.classes import IMAGE_PREFIX, imagenet
-from cleanset.dataset.ilsvrc import CLASSES, parse_image_name
+from cleanset.classes import imagenet
+from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.errors import CleansetError, InputError
+from cleanset.image_ids import image_id_in, listed_id
 from cleanset.plumbing.csv_files import parse_rows
 from cleanset.plumbing.files import is_there, read_known
 from cleanset.plumbing.json_files import parse_json
@@ -135,7 +136,7 @@ _Found = Iterator[tuple[str, ImageLabels]]
 def _proposed(where: str, content: bytes) -> _Found:
     for at, row in _rows(where, content, ("id", "proposed_labels")):
         yield (
-            _image(row["id"], at),
+            listed_id(row["id"], imagenet(), at, _REMEDY),
             ImageLabels(
                 classes=_indices(row["proposed_labels"].split(","), at),
                 unclear=_indices(row.get("unclear_multi_labels", "").split(","), at),
@@ -158,10 +159,10 @@ def _human_accuracy(where: str, content: bytes) -> _Found:
     problematic = set(found["problematic_images"])
     for name, of_image in found["initial_annots"].items():
         # the file has the images of ImageNet-V2, too
-        if name.startswith(IMAGE_PREFIX):
+        if (image_id := image_id_in(name)) is not None:
             at = f"{where}, {name}"
             yield (
-                _image(name, at),
+                image_id,
                 ImageLabels(
                     classes=_of_keys(of_image.get("correct", ()), at),
                     unclear=_of_keys(of_image.get("unclear", ()), at),
@@ -173,7 +174,7 @@ def _human_accuracy(where: str, content: bytes) -> _Found:
 def _imagenet_m(where: str, content: bytes) -> _Found:
     labels = dict(_human_accuracy(where, content))
     for name in _annotations(where, content)["imagenet_m"]:
-        image_id = _image(name, where)
+        image_id = listed_id(name, imagenet(), where, _REMEDY)
         if image_id not in labels:
             raise CleansetError(f"{where}: {image_id} of imagenet_m without annotations; expected some: {_REMEDY}")
         yield image_id, labels[image_id]
@@ -194,18 +195,11 @@ def _annotations(where: str, content: bytes) -> dict[str, Any]:
     for key, kind in (("initial_annots", dict), ("problematic_images", dict), ("imagenet_m", list)):
         if not isinstance(found, dict) or not isinstance(found.get(key), kind):
             raise CleansetError(f"{where}: no {key}; expected {what}")
-    of_images = {name: each for name, each in found["initial_annots"].items() if name.startswith(IMAGE_PREFIX)}
+    of_images = {name: each for name, each in found["initial_annots"].items() if image_id_in(name)}
     try:
         return {**found, "initial_annots": _ANNOTATIONS.validate_python(of_images)}
     except ValidationError as error:
         raise CleansetError(f"{where}: {first_problem(error)}; expected {what}") from None
-
-
-def _image(name: str, where: str) -> str:
-    parsed = parse_image_name(name)
-    if parsed is None:
-        raise CleansetError(f"{where}: {shown(name)}; expected an image like {IMAGE_PREFIX}00000001.JPEG: {_REMEDY}")
-    return parsed[0]
 
 
 def _indices(texts: Iterable[str], where: str) -> tuple[int, ...]:

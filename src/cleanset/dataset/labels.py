@@ -13,8 +13,9 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from cleanset.classes import imagenet
 from cleanset.dataset.archives import KAGGLE_IMAGES, check_not_sparse, check_size
-from cleanset.dataset.ilsvrc import CLASSES, class_of_ilsvrc_id, image_id, image_number, parse_image_name
+from cleanset.dataset.ilsvrc import CLASSES, class_of_ilsvrc_id
 from cleanset.errors import CleansetError, reason
+from cleanset.image_ids import image_id, image_number, parse_image_id
 from cleanset.plumbing.csv_files import read_rows
 from cleanset.plumbing.files import is_there
 from cleanset.plumbing.json_files import parse_json
@@ -118,7 +119,7 @@ def _member_in_archive(devkit: Path, name: str) -> bytes | None:
 def _kaggle_labels(path: Path) -> dict[str, int]:
     class_of: dict[str, int] = {}
     for where, row in read_rows(path, KAGGLE_COLUMNS, dict[str, str], "take Kaggle's list of labels", key=("ImageId",)):
-        name = parse_image_name(f"{row['ImageId']}.JPEG")
+        name = parse_image_id(row["ImageId"], imagenet())
         # the wnid is followed by the boxes of the localization task
         wnid = row["PredictionString"].split(" ")[0]
         if name is None or wnid not in imagenet().indices:
@@ -126,7 +127,7 @@ def _kaggle_labels(path: Path) -> dict[str, int]:
                 f"{where}: {shown(','.join(row.values()))}; expected ImageId ILSVRC2012_val_00000001 "
                 "and a PredictionString that begins with a wnid"
             )
-        class_of[name[0]] = imagenet().indices[wnid]
+        class_of[name] = imagenet().indices[wnid]
     # ids are distinct here, so the highest number is the count if none is missing
     if not class_of or max(map(image_number, class_of)) != len(class_of):
         raise CleansetError(f"{path}: {len(class_of)} images; expected one line for each image, starting with image 1")

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from cleanset.classes import IMAGE_ID
+from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model, Params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.image_ids import ListedId
 from cleanset.plumbing.csv_files import read_rows
 from cleanset.plumbing.files import is_there, sha256_of
 from cleanset.plumbing.validation import ROLE_FORM, join_names, matching, numeric, shown
@@ -33,7 +34,7 @@ class ListedImage:
     model: Annotated[str, matching(ROLE_FORM.pattern, "a role, such as standard")]
     class_index: _ClassIndex
     rank: Annotated[int, numeric(int, 1, 5)]
-    image_id: str
+    image_id: ListedId
     confidence: Annotated[float, numeric(float, 0, 1, "a probability from 0 to 1")]
 
 
@@ -43,7 +44,7 @@ class BeyondImage:
 
     model: str
     class_index: _ClassIndex
-    image_id: Annotated[str, matching(IMAGE_ID.pattern, "an image id")]
+    image_id: ListedId
     where: str = ""
 
 
@@ -103,7 +104,7 @@ def images_beyond(folder: Path, model: Model) -> Iterator[BeyondImage]:
         return
     path = folder / model.beyond
     before = ("", -1, "")
-    for where, row in read_rows(path, BEYOND_COLUMNS, BeyondImage, MEND):
+    for where, row in read_rows(path, BEYOND_COLUMNS, BeyondImage, MEND, context=imagenet()):
         key = row.model, row.class_index, row.image_id
         if key <= before:
             raise CleansetError(

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import JsonValue
 
-from cleanset.dataset.ilsvrc import image_id_of
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import Measure
+from cleanset.image_ids import image_id_in
 from cleanset.plumbing.csv_files import parse_rows
 from cleanset.plumbing.files import read_bytes, read_text, sha256
 from cleanset.plumbing.json_files import parse_json
@@ -106,7 +106,7 @@ def parse_annotations(data: bytes, where: str) -> dict[str, Annotation]:
         label = row.get("class")
         if not isinstance(name, str) or type(label) is not int:
             raise CleansetError(f"{at}: file_name {shown(name)}, class {shown(label)}; expected {_EXPECTED}: {_REMEDY}")
-        image_id = image_id_of(name)
+        image_id = image_id_in(name)
         if image_id is None:
             raise CleansetError(f"{at}: file_name {shown(name)}; expected a validation image of ImageNet: {_REMEDY}")
         if image_id in found:
@@ -121,7 +121,7 @@ def parse_annotations(data: bytes, where: str) -> dict[str, Annotation]:
 def _prototypes(path: Path) -> frozenset[str]:
     remedy = f"put {PROTOTYPES} of imagenet-x 0.0.7 beside the annotations: its images are left out"
     rows = parse_rows(read_text(path, remedy), ("file_name",), dict[str, str], str(path), remedy=remedy)
-    return frozenset(found for _, row in rows if (found := image_id_of(row["file_name"])) is not None)
+    return frozenset(found for _, row in rows if (found := image_id_in(row["file_name"])) is not None)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -178,7 +178,7 @@ def factors_of(annotations: Annotations, images: Mapping[str, int]) -> ImageFact
 
     Raises CleansetError if fewer than MIN_IMAGES are annotated.
     """
-    ids = {file: image_id_of(file) or "" for file in images}
+    ids = {file: image_id_in(file) or "" for file in images}
     known = {file: annotations.of_images.get(image_id) for file, image_id in ids.items()}
     prototypes = {file for file, each in known.items() if each is not None and ids[file] in annotations.prototypes}
     found = {file: each for file, each in known.items() if each is not None and file not in prototypes}

@@ -2,16 +2,15 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import JsonValue
 
-from cleanset.dataset.ilsvrc import image_id_of
 from cleanset.dataset.label_sources import ImageLabels, read_sources
-from cleanset.errors import InputError
 from cleanset.evaluation.measures import Measure
+from cleanset.image_ids import check_matched, image_id_in
 from cleanset.statistics.shares import wilson
 
 REASSESSED = "real"
@@ -117,19 +116,20 @@ class MultiLabelAccuracy(Measure):
         }
 
 
-def labels_from(folder: Path, files: Iterable[str], own: SetLabels) -> SetLabels:
+def labels_from(folder: Path, files: Collection[str], own: SetLabels) -> SetLabels:
     """The labels that a set came with and those of the sources whose files lie in a folder, by file.
 
-    An image is known by the id in its file's name. Raises InputError for images other than ImageNet's validation
-    images, and CleansetError as `read_sources` does.
+    An image is known by the id in its file's name. Raises CleansetError if no source has any of the images, and as
+    `read_sources` does.
     """
-    id_of = {file: image_id for file in files if (image_id := image_id_of(file)) is not None}
-    if not id_of:
-        raise InputError(f"{folder}: labels of ImageNet's validation images; expected a set of them, with their ids")
+    id_of = {file: image_id for file in files if (image_id := image_id_in(file)) is not None}
     of_sources = {
         each.source.name: {file: each.labels[image_id] for file, image_id in id_of.items() if image_id in each.labels}
         for each in read_sources(folder)
     }
+    matched = len(set[str]().union(*of_sources.values()))
+    expected = "a set of ImageNet's validation images, with their ids"
+    check_matched(matched, len(files), f"images have labels in {folder}", expected)
     return SetLabels(original=own.original, sources={**own.sources, **of_sources})
 
 

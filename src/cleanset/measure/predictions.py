@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
 from cleanset.evaluation.specs import MAX_NAME
+from cleanset.image_ids import parse_image_id
 from cleanset.measure.sets import EvaluationImage, EvaluationSet, class_index_of, class_of, expected_class
 from cleanset.plumbing.csv_files import read_rows, write_csv
 from cleanset.plumbing.files import sha256_of
@@ -67,7 +68,7 @@ def checked_table(columns: Columns, where: str, line_of: Callable[[int], str], i
     found: dict[str, tuple[list[int], list[float]]] = {}
     for row, name in enumerate(columns["image"]):
         at = f"{where}, {line_of(row)}"
-        item = _item(name, known, images.name, at)
+        item = _item(name, known, images, at)
         if item.file in seen:
             raise CleansetError(f"{at}: {item.file} a second time, after {line_of(seen[item.file])}; expected it once")
         seen[item.file] = row
@@ -155,13 +156,18 @@ def _names(items: Iterable[EvaluationImage]) -> dict[str, list[EvaluationImage]]
     return named
 
 
-def _item(name: object, known: Mapping[str, Sequence[EvaluationImage]], of: str, at: str) -> EvaluationImage:
-    found = known.get(name, ()) if isinstance(name, str) else ()
+def _item(
+    name: object, known: Mapping[str, Sequence[EvaluationImage]], images: EvaluationSet, at: str
+) -> EvaluationImage:
+    found: Sequence[EvaluationImage] = ()
+    if isinstance(name, str):
+        found = known.get(name) or known.get(parse_image_id(name, images.classes) or "", ())
     if not found:
-        raise CleansetError(f"{at}: {shown(name)}; expected an image of {of}: its path there, file name or image id")
+        expected = f"an image of {images.name}: its path there, file name or image id"
+        raise CleansetError(f"{at}: {shown(name)}; expected {expected}")
     if len(found) > 1:
         files = " and ".join(item.file for item in found[:2])
-        raise CleansetError(f"{at}: {shown(name)} is {files}; expected a path in {of}")
+        raise CleansetError(f"{at}: {shown(name)} is {files}; expected a path in {images.name}")
     return found[0]
 
 

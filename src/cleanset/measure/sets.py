@@ -16,12 +16,13 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from cleanset.classes import IMAGE_ID, ClassTable
-from cleanset.dataset.archives import IMAGE_SUFFIXES, visible_entries
+from cleanset.classes import ClassTable
+from cleanset.dataset.archives import visible_entries
 from cleanset.dataset.label_sources import ImageLabels
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, InputError
+from cleanset.image_ids import IMAGE_SUFFIXES, image_id_in
 from cleanset.images.boxes import Box
 from cleanset.images.codec import decode_file
 from cleanset.loading import missing_export
@@ -321,13 +322,12 @@ def _image_folder(name: str, folder: Path, classes: ClassTable) -> EvaluationSet
 
     def measure(file: str) -> EvaluationImage:
         path = folder / file
-        image_id = IMAGE_ID.match(path.name)
         return EvaluationImage(
             file=file,
             class_index=indices[file.partition("/")[0]],
             tier=None,
             sha256=sha256(read_regular_file(path)),
-            image_id=image_id[0] if image_id else file,
+            image_id=image_id_in(file) or file,
             path=path,
         )
 

@@ -11,11 +11,10 @@ from pathlib import Path, PurePosixPath
 from rich.console import Group, RenderableType
 
 from cleanset.classes import ClassTable, imagenet
-from cleanset.dataset.archives import IMAGE_SUFFIXES
-from cleanset.dataset.folder import check_image_names, image_locations, images_below
-from cleanset.dataset.ilsvrc import parse_image_name
+from cleanset.dataset.folder import image_locations, images_below
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command
+from cleanset.image_ids import IMAGE_SUFFIXES, check_image_names, parse_image_name
 from cleanset.images.codec import decode
 from cleanset.images.fingerprints import can_fingerprint
 from cleanset.images.local_features import can_find_features

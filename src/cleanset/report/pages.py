@@ -10,7 +10,8 @@ from unicodedata import bidirectional
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from cleanset.classes import IMAGE_PREFIX, ClassName, ClassTable
+from cleanset.classes import ClassName, ClassTable
+from cleanset.image_ids import short_id
 from cleanset.images.boxes import UNKNOWN_BOX, Box
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.machine import without_garbage_collection
@@ -304,7 +305,7 @@ def _opinion(review: Review) -> str:
 
 def _short_id(image_id: str, key: str = "") -> str:
     """An image id without what all have in common, or those of the class with this key."""
-    return image_id.removeprefix(IMAGE_PREFIX).removeprefix(f"{key}/")
+    return short_id(image_id).removeprefix(f"{key}/")
 
 
 def _words(name: str) -> str:

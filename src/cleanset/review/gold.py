@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from cleanset.classes import ClassOfKey
-from cleanset.dataset.folder import ImageId
+from cleanset.image_ids import ImageId
 from cleanset.plumbing.validation import SHA256_FORM, EmptyIsNone, matching, one_of
 from cleanset.review.verdicts import Clean, ImageKey, Review, Vote, votes_that
 from cleanset.vocabulary import REASONS

@@ -10,9 +10,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from cleanset.classes import IMAGE_ID, ClassTable
-from cleanset.dataset.folder import CROPPED, ImageId, exported_name
+from cleanset.classes import ClassTable
+from cleanset.dataset.folder import exported_name
 from cleanset.errors import CleansetError
+from cleanset.image_ids import ImageNames, ListedId
 from cleanset.plumbing.csv_files import read_rows
 from cleanset.plumbing.validation import checked, shown
 
@@ -36,7 +37,7 @@ _Words = Annotated[
 class Opinion:
     """A finding of a study on an image, such as `several objects`, and the study's name."""
 
-    image_id: ImageId
+    image_id: ListedId
     flag: _Words
     source: _Words
 
@@ -84,19 +85,12 @@ def read_look_again(path: Path, known: Mapping[int, Collection[str]], classes: C
         key = row[classes.key_column]
         class_index = classes.indices.get(key, -1)
         ids = known.get(class_index, ())
-        image_id = _rated_image(file, key, ids, classes)
-        if image_id not in ids:
+        files = {exported_name(key, each): each for each in ids}
+        image_id = ImageNames((), classes, files).find(file)
+        if image_id is None or image_id not in ids:
             raise CleansetError(
                 f"{where}: {shown(file)} of class {shown(key)}; expected a candidate of the edition: {_ANALYSE}"
             )
         share = f"{row['negative']} of {row['ratings']}"
         found.setdefault(class_index, {})[image_id] = f"{share} people took it for modified"
     return found
-
-
-def _rated_image(file: str, key: str, ids: Collection[str], classes: ClassTable) -> str:
-    """The image id of a file of a finished set, of the class with this key; "" for none."""
-    if classes.is_imagenet:
-        return str((IMAGE_ID.findall(file) or [""])[-1])
-    files = {exported_name(key, each): each for each in ids}
-    return files.get(file) or files.get(file.removesuffix(CROPPED), "")

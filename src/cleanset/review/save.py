@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from cleanset.classes import ClassTable
-from cleanset.dataset.folder import example_id, is_image_id
 from cleanset.edition.yaml_edit import LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
+from cleanset.image_ids import example_id, is_image_id
 from cleanset.plumbing.file_locks import ChangedMeanwhileError, locked
 from cleanset.plumbing.files import read_text, replace_file, sync_folder
 from cleanset.plumbing.yaml_files import parse_remembered

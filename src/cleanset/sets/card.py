@@ -8,7 +8,7 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cleanset.classes import ClassTable
-from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
+from cleanset.image_ids import VALIDATION_IMAGES
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.json_files import JsonObject
 from cleanset.plumbing.markup import markdown_fence, markdown_text

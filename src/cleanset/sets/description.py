@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanset.classes import ClassTable
-from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES
+from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5
 from cleanset.edition.about import About
 from cleanset.edition.readings import COUNTS_AS_CLEAN
 from cleanset.errors import CleansetError
+from cleanset.image_ids import VALIDATION_IMAGES
 from cleanset.plumbing.csv_files import csv_text, parse_rows
 from cleanset.plumbing.files import md5, sha256
 from cleanset.plumbing.json_files import JsonMapping, JsonObject

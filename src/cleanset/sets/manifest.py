@@ -12,8 +12,9 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
 from cleanset.classes import ClassTable, context_classes
-from cleanset.dataset.folder import CROPPED, ImageId, exported_name
+from cleanset.dataset.folder import exported_name
 from cleanset.errors import CleansetError
+from cleanset.image_ids import CROPPED, ImageId
 from cleanset.images.boxes import Box, has_area
 from cleanset.plumbing.csv_files import csv_text
 from cleanset.plumbing.json_files import JsonObject

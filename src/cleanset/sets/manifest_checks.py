@@ -11,8 +11,8 @@ from pydantic_core import ErrorDetails
 
 from cleanset.classes import ClassTable
 from cleanset.dataset.duplicates import equal_pairs
-from cleanset.dataset.folder import example_id
 from cleanset.errors import CleansetError, cut, one_line
+from cleanset.image_ids import expected_id
 from cleanset.plumbing.csv_files import unescaped
 from cleanset.plumbing.json_files import JsonObject
 from cleanset.plumbing.validation import SHA256_FORM
@@ -206,13 +206,12 @@ def _entry(row: Sequence[str], names: Sequence[str], classes: ClassTable) -> Ent
 
 def _expected(description: str, classes: ClassTable) -> str:
     """The expected value of a field in words, from the field's description."""
-    by_imagenet = {
-        "a class": "one of the 1,000 of ILSVRC2012",
-        "an image id": "ILSVRC2012_val_ and eight digits, 00000001 to 00050000",
+    named = {
+        "a class": "one of the 1,000 of ILSVRC2012" if classes.is_imagenet else "a class of classes.tsv",
+        "an image id": expected_id(classes).removeprefix("expected "),
+        "a class index": f"0 to {len(classes) - 1}",
     }
-    by_others = {"a class": "a class of classes.tsv", "an image id": f"a path such as {example_id(classes)}"}
-    of_classes = {"a class index": f"0 to {len(classes) - 1}", **(by_imagenet if classes.is_imagenet else by_others)}
-    return of_classes.get(description, description)
+    return named.get(description, description)
 
 
 def _found_and_expected(error: ErrorDetails, row: Mapping[str, str], classes: ClassTable) -> tuple[str, str]:

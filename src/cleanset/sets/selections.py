@@ -4,7 +4,6 @@ RobustBench measures its leaderboards of ImageNet on 5,000 images, with the labe
 package, whose modules are not imported: that takes torch, and a library that it does not bring.
 """
 
-from collections import Counter
 from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
@@ -12,8 +11,8 @@ from pathlib import Path, PurePosixPath
 import pandas as pd
 
 from cleanset.classes import imagenet
-from cleanset.dataset.ilsvrc import parse_image_name
 from cleanset.errors import CleansetError
+from cleanset.image_ids import listed_ids
 from cleanset.plumbing.files import new_folder, read_known
 from cleanset.plumbing.progress import found_in_threads
 from cleanset.plumbing.validation import check_known, shown
@@ -66,18 +65,14 @@ def parse_list(text: str, where: str) -> list[str]:
 
     Raises CleansetError for another line, a class other than the image's of ILSVRC2012, and an image that occurs twice.
     """
-    found = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        path = PurePosixPath(line)
-        image_id, _ = parse_image_name(path.name) or ("", None)
-        if not image_id or path.parent.name != imagenet().keys[ilsvrc_class(image_id)]:
+    lines = {f"{where}, line {number}": line for number, line in enumerate(text.splitlines(), start=1)}
+    found = listed_ids(lines.items(), imagenet())
+    for image_id, at in found.items():
+        if PurePosixPath(lines[at]).parent.name != imagenet().keys[ilsvrc_class(image_id)]:
             raise CleansetError(
-                f"{where}, line {number}: {shown(line)}; expected <wnid>/<image id>.JPEG, of a validation image and "
+                f"{at}: {shown(lines[at])}; expected <wnid>/<image id>.JPEG, of a validation image and "
                 "its ILSVRC2012 class"
             )
-        found.append(image_id)
-    if twice := [image_id for image_id, count in Counter(found).items() if count > 1]:
-        raise CleansetError(f"{where}: {twice[0]} a second time; expected each image once")
     return sorted(found)
 
 

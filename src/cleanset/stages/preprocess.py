@@ -10,7 +10,7 @@ from cleanset.classes import ClassTable, imagenet
 from cleanset.dataset.archives import Location, check_archive, locate, read_md5_list, to_table
 from cleanset.dataset.duplicates import REFUSED_DUPLICATES, equal_pairs, refuse_in_two_classes
 from cleanset.dataset.folder import read_images
-from cleanset.dataset.ilsvrc import image_id, image_number, timm_info
+from cleanset.dataset.ilsvrc import timm_info
 from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
 from cleanset.dataset.pinned import check_pinned, read_pinned
 from cleanset.dataset.unreadable import UNREADABLE_IMAGES, refuse_unreadable
@@ -20,6 +20,7 @@ from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_params_named, check_roles, check_tables_named
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
+from cleanset.image_ids import image_id, image_number
 from cleanset.images.codec import inspect
 from cleanset.plumbing.files import read_bytes, sha256, write_text
 from cleanset.plumbing.machine import keep_freed_memory

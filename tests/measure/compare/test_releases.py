@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cleanset.classes import imagenet
-from cleanset.dataset.ilsvrc import image_id
 from cleanset.errors import CleansetError
+from cleanset.image_ids import image_id
 from cleanset.measure.compare import releases
 from cleanset.plumbing.files import sha256
 from cleanset.sets.description import Release

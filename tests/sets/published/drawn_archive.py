@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from cleanset.dataset.ilsvrc import image_number
+from cleanset.image_ids import image_number
 
 LEVELS = 37
 """Color levels by channel: 37 cubed is more than 50,000, so that each image has pixels of its own."""

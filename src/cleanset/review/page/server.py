@@ -19,6 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 from cleanset.classes import ClassName, ClassTable, search_classes
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError, cut
+from cleanset.image_ids import check_matched
 from cleanset.images.boxes import Box, check_box, parse_box
 from cleanset.plumbing.machine import without_garbage_collection
 from cleanset.plumbing.validation import MAX_VALUE, shown
@@ -168,10 +169,10 @@ def open_session(
     again = {} if look_again is None else read_look_again(look_again, known, library.classes)
     hints = hints or background_hints(library)
     review = library.params.review
-    opinions = {
-        **read_opinions((edition.folder / name for name in review.opinions), library.classes),
-        **(of_models or {}),
-    }
+    given = read_opinions((edition.folder / name for name in review.opinions), library.classes)
+    named = "images of review.opinions in params.yaml are in the edition"
+    check_matched(len(given.keys() & library.index.keys()), len(given), named, "opinions on its images")
+    opinions = {**given, **(of_models or {})}
     classes = list(library.by_class)
     mine = Share(frozenset(classes), frozenset())
     if share is not None:

@@ -22,12 +22,13 @@ import pandas as pd
 
 from cleanset.classes import imagenet
 from cleanset.dataset.archives import locate
-from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES
+from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.dataset.label_findings import denials, findings_of, labels_by_name
 from cleanset.dataset.label_sources import SourceLabels, read_sources
 from cleanset.edition.params import Params, ReviewPolicy, checked_params
 from cleanset.edition.readings import readings, review_policy
 from cleanset.errors import CleansetError
+from cleanset.image_ids import VALIDATION_IMAGES
 from cleanset.images.codec import ImageFacts
 from cleanset.plumbing.cache import cache_folder, writing_cache
 from cleanset.plumbing.file_locks import locked

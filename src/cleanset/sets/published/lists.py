@@ -21,10 +21,10 @@ import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable, imagenet
-from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number
 from cleanset.edition.lists import LIST_COLUMNS, MEND, ListedImage, images_beyond
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
+from cleanset.image_ids import VALIDATION_IMAGES, image_number
 from cleanset.plumbing.csv_files import read_rows
 from cleanset.plumbing.validation import check_known, shown
 from cleanset.review.file_format import review_fields
@@ -166,7 +166,8 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     before = ("", -1)
     rank = 0
     last = (np.float32(0), "")
-    for where, row in read_rows(path, LIST_COLUMNS, ListedImage, MEND, key=("model", "image_id")):
+    rows = read_rows(path, LIST_COLUMNS, ListedImage, MEND, key=("model", "image_id"), context=imagenet())
+    for where, row in rows:
         check_label(where, row.image_id, row.class_index, labels)
         # rounded as the table stores it: what is equal there has to be in the order of the image ids
         of_list = (row.model, row.class_index)

@@ -20,8 +20,9 @@ import pandas as pd
 
 from cleanset.classes import imagenet
 from cleanset.dataset.archives import SOURCES, Location, locate
-from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES, parse_image_name
+from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5
 from cleanset.errors import CleansetError
+from cleanset.image_ids import VALIDATION_IMAGES, is_image_id
 from cleanset.images.codec import ImageFacts, inspect
 from cleanset.plumbing.csv_files import csv_text, read_rows
 from cleanset.plumbing.files import check_regular, md5, open_file, sha256, sha256_of, write_text
@@ -139,7 +140,7 @@ def read_digests(path: Path) -> DigestTable:
         image_id, size, digest = cells.values()
         first = not archive
         pattern = _MD5 if first else SHA256_FORM
-        named = image_id == ARCHIVE if first else parse_image_name(f"{image_id}.JPEG") == (image_id, None)
+        named = image_id == ARCHIVE if first else is_image_id(image_id, imagenet())
         if not (named and _SIZE.fullmatch(size) and pattern.fullmatch(digest) and image_id > last):
             kind = f"{ARCHIVE}, its size and md5:..." if first else "sorted image ids, each with its size and SHA-256"
             raise CleansetError(f"{where}: {shown(','.join(cells.values()))}; expected {kind}: {_REMEDY}")

@@ -21,16 +21,16 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from importlib.resources import files
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageOps
 from scipy.stats import t
 
-from cleanset.classes import IMAGE_ID, ClassTable
-from cleanset.dataset.archives import IMAGE_SUFFIXES
+from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
+from cleanset.image_ids import IMAGE_SUFFIXES, ImageNames
 from cleanset.images.codec import decode_file
 from cleanset.plumbing.files import new_folder, sha256, write_text
 from cleanset.plumbing.json_files import with_digest, write_json
@@ -175,21 +175,10 @@ def attacked_images(folder: Path) -> list[str]:
 def source_of(name: str, classes: ClassTable, entries: Iterable[Entry] = ()) -> str:
     """The id of the image that an attacked one was made from, by its file's name; "" without one.
 
-    ImageNet's images have their ids in the name; of others, the name ends as a file or id of the set, whatever the
-    suffixes.
+    Of your own images, the name ends as a file or id of the set, whatever the suffixes.
     """
-    if classes.is_imagenet:
-        found = IMAGE_ID.findall(name)
-        return str(found[-1]) if found else ""
-    ids = {_without_suffixes(each): entry.image_id for entry in entries for each in (entry.image_id, entry.file)}
-    parts = _without_suffixes(name).split("/")
-    return next((ids[end] for end in ("/".join(parts[place:]) for place in range(len(parts))) if end in ids), "")
-
-
-def _without_suffixes(name: str) -> str:
-    while (path := PurePosixPath(name)).suffix.lower() in (*IMAGE_SUFFIXES, ".crop"):
-        name = path.with_suffix("").as_posix()
-    return name
+    files = {entry.file: entry.image_id for entry in entries}
+    return ImageNames(files.values(), classes, files).find(name) or ""
 
 
 def common_size(paths: Mapping[str, Path]) -> Size:

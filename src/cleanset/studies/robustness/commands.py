@@ -198,7 +198,9 @@ def masks(
     from cleanset.studies.robustness.images import Study
     from cleanset.studies.robustness.scenarios.mask_files import MaskSource, agreement
 
-    compared = agreement(MaskSource.parsed(one), MaskSource.parsed(other), wnids_of(Study(study)))
+    opened = Study(study)
+    sources = MaskSource.parsed(one), MaskSource.parsed(other)
+    compared = agreement(*sources, wnids_of(opened), opened.edition.read_classes())
     found = compared.table
     if out is not None:
         from cleanset.plumbing.csv_files import write_frame

@@ -10,10 +10,10 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.image_ids import listed_ids
 from cleanset.images.boxes import box_of
 from cleanset.measure.sets import EvaluationImage, EvaluationSet, ImageFile, SetImages, open_set
 from cleanset.plumbing.files import read_text
-from cleanset.plumbing.validation import shown
 from cleanset.sets.folder import read_entries
 from cleanset.sets.manifest import MANIFEST
 from cleanset.studies.robustness.images import files_of, join_sets
@@ -77,15 +77,11 @@ def _of_edition(name: str, edition: Edition) -> EvaluationSet:
 def _of_list(path: Path, edition: Edition) -> EvaluationSet:
     whole = _of_edition(str(path), edition)
     known = {item.image_id for item in whole.items}
-    ids = read_text(path, "expected an image id a line").split()
+    lines = enumerate(read_text(path, "expected an image id a line").splitlines(), start=1)
+    named = ((f"{path}, line {number}", line.strip()) for number, line in lines if line.strip())
+    ids = listed_ids(named, whole.classes, known, f"the sets of {edition.folder}, one a line")
     if not ids:
         raise CleansetError(f"{path}: no images; expected an image id a line")
-    for image_id in ids:
-        if image_id not in known:
-            raise CleansetError(
-                f"{path}: {shown(image_id)} is in no set of {edition.folder}; "
-                f"expected one of its {len(known):,} images a line: remove it"
-            )
-    found = whole.only({item.file for item in whole.items if item.image_id in set(ids)})
+    found = whole.only({item.file for item in whole.items if item.image_id in ids})
     selection = f"of {len(whole.items):,} images of the sets those that {path.name} names"
     return replace(found, owners=(), selections=(ALL,), selection=selection)

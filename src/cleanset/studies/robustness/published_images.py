@@ -15,10 +15,8 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from cleanset.classes import IMAGE_ID
-from cleanset.dataset.archives import IMAGE_SUFFIXES
-from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.errors import CleansetError
+from cleanset.image_ids import IMAGE_SUFFIXES, VALIDATION_IMAGES, image_id_in
 from cleanset.images.codec import decode, unreadable_image
 from cleanset.images.preprocessing import BASE_SIZE, Pixels, base_image
 from cleanset.measure.sets import ImageFile
@@ -121,7 +119,7 @@ def _file_of(image: ImageFile, names: Mapping[str, Sequence[str]], place: Path, 
     wnid = image.path.parent.name
     found = names.get(stem, [])
     own = [name for name in found if name.startswith(f"{wnid}/")]
-    if not own and IMAGE_ID.fullmatch(stem):
+    if not own and image_id_in(stem) == stem:
         own = list(found)
     if len(own) == 1:
         return own[0]

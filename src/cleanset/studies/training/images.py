@@ -5,9 +5,10 @@ from pathlib import Path
 from PIL import Image
 
 from cleanset.classes import ClassTable
-from cleanset.dataset.archives import IMAGE_SUFFIXES, visible_entries
+from cleanset.dataset.archives import visible_entries
 from cleanset.dataset.folder import files_below, read_images
 from cleanset.errors import CleansetError
+from cleanset.image_ids import IMAGE_SUFFIXES
 from cleanset.images.codec import decode_file
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.validation import shown

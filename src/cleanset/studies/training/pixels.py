@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.dataset.archives import IMAGE_SUFFIXES
 from cleanset.errors import CleansetError
+from cleanset.image_ids import IMAGE_SUFFIXES
 from cleanset.images.preprocessing import Resized, base_image
 from cleanset.measure.sets import ImageFile
 from cleanset.sets.folder import read_regular_file

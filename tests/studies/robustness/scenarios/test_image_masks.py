@@ -11,6 +11,7 @@ from PIL import Image
 
 from cleanset.classes import class_table, imagenet
 from cleanset.errors import CleansetError
+from cleanset.image_ids import ImageNames
 from cleanset.images.boxes import Box
 from cleanset.studies.robustness.images import MASKS
 from cleanset.studies.robustness.scenarios.imagenet_s import imagenet_s_wnids
@@ -26,6 +27,7 @@ from cleanset.studies.robustness.scenarios.masks import base_regions, cropped_re
 from cleanset.tables import read_table, write_table
 
 ID = "ILSVRC2012_val_00000001"
+NAMES = ImageNames((), imagenet())
 DRAWN = MaskSource(Path("drawn"), "png", "generator")
 SEGMENTED = MaskSource(Path("segmented"), "imagenet_s", "person")
 GOLDFISH = "n01443537"
@@ -67,7 +69,7 @@ def table(
     within = source._replace(folder=folder / source.folder)
     within.folder.mkdir(parents=True)
     (within.folder / f"{ID}.png").write_bytes(png(values))
-    return mask_table(given.row(), find_masks([within]), lambda _: given.size, imagenet(), is_placed=is_placed)
+    return mask_table(given.row(), find_masks([within], NAMES), lambda _: given.size, imagenet(), is_placed=is_placed)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_a_mask_of_no_image(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         (folder / name).write_bytes(b"")
         with pytest.raises(CleansetError, match="mask of an unknown image"):
-            find_masks([DRAWN._replace(folder=folder)])
+            find_masks([DRAWN._replace(folder=folder)], NAMES)
 
 
 def test_two_masks_of_one_image(tmp_path: Path) -> None:
@@ -145,17 +147,17 @@ def test_two_masks_of_one_image(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / f"{ID}.png").write_bytes(b"")
     with pytest.raises(CleansetError, match=f"{ID}: two masks of one image"):
-        find_masks([MaskSource(tmp_path / name) for name in ("drawn", "other")])
+        find_masks([MaskSource(tmp_path / name) for name in ("drawn", "other")], NAMES)
 
 
 def test_a_source_without_masks(tmp_path: Path) -> None:
     drawn = DRAWN._replace(folder=tmp_path / "drawn")
     with pytest.raises(CleansetError, match="drawn: no such folder; expected one with masks: correct its name, or not"):
-        find_masks([drawn], ", or not")
+        find_masks([drawn], NAMES, ", or not")
     drawn.folder.mkdir()
     message = r"drawn: no masks; expected files like ILSVRC2012_val_00000001\.png: put them there, or not"
     with pytest.raises(CleansetError, match=message):
-        find_masks([drawn], ", or not")
+        find_masks([drawn], NAMES, ", or not")
 
 
 def test_the_regions_that_models_see() -> None:
@@ -172,7 +174,7 @@ def test_the_regions_that_models_see() -> None:
 def test_masks_of_imagenet_s_are_of_imagenets_classes(tmp_path: Path) -> None:
     (tmp_path / "drawn").mkdir()
     (tmp_path / f"drawn/{ID}.png").write_bytes(png(mask((10, 10, 40, 40))))
-    found = find_masks([MaskSource(tmp_path / "drawn", "imagenet_s", "person")])
+    found = find_masks([MaskSource(tmp_path / "drawn", "imagenet_s", "person")], NAMES)
     own = class_table([("cat", "cat"), ("dog", "dog")], "here")
     with pytest.raises(CleansetError, match="a mask of format imagenet_s: needs the images of ImageNet"):
         mask_table(image().row(), found, lambda _: pytest.fail("decoded"), own, is_placed=False)

@@ -52,10 +52,10 @@ def folders(tmp_path: Path) -> tuple[MaskSource, MaskSource]:
 
 def test_images_in_both(folders: tuple[MaskSource, MaskSource]) -> None:
     """The same columns, and 5 of 15 columns."""
-    found = agreement(*folders, {}).table
+    found = agreement(*folders, {}, imagenet()).table
     assert found["image_id"].tolist() == IDS[1:]
     assert found["iou"].tolist() == pytest.approx([1, 5 / 15])
-    assert agreement(folders[1], folders[0], {}).table["iou"].tolist() == found["iou"].tolist()
+    assert agreement(folders[1], folders[0], {}, imagenet()).table["iou"].tolist() == found["iou"].tolist()
 
 
 def test_imagenet_s_needs_the_class(folders: tuple[MaskSource, MaskSource], tmp_path: Path) -> None:
@@ -66,39 +66,39 @@ def test_imagenet_s_needs_the_class(folders: tuple[MaskSource, MaskSource], tmp_
     for image_id in IDS:
         (tmp_path / "people" / f"{image_id}.png").write_bytes(png(numbers))
     people = MaskSource(tmp_path / "people", "imagenet_s")
-    found = agreement(people, folders[0], {IDS[0]: wnid})
+    found = agreement(people, folders[0], {IDS[0]: wnid}, imagenet())
     assert found.table.to_numpy().tolist() == [[IDS[0], 0.5]]
     assert (found.other_class, found.unlisted) == (0, 2)
     other = imagenet_s_wnids()[7]
-    found = agreement(people, folders[0], {IDS[0]: wnid, IDS[1]: other, IDS[2]: other})
+    found = agreement(people, folders[0], {IDS[0]: wnid, IDS[1]: other, IDS[2]: other}, imagenet())
     assert found.table.to_numpy().tolist() == [[IDS[0], 0.5]]
     assert (found.other_class, found.unlisted) == (2, 0)
     with pytest.raises(CleansetError, match=r"people and .*one: no image has a mask of its set's class"):
-        agreement(people, folders[0], {IDS[0]: other})
+        agreement(people, folders[0], {IDS[0]: other}, imagenet())
     message = (
         r"people and .*one: the study has listed no image with a mask in both; .*: run cleanset robustness stage im"
     )
     with pytest.raises(CleansetError, match=message):
-        agreement(people, folders[0], {})
+        agreement(people, folders[0], {}, imagenet())
 
 
 def test_no_image_in_both(folders: tuple[MaskSource, MaskSource]) -> None:
     for image_id in IDS[1:]:
         (folders[0].folder / f"{image_id}.png").unlink()
     with pytest.raises(CleansetError, match=r"one and .*other: no image has a mask in both folders"):
-        agreement(*folders, {})
+        agreement(*folders, {}, imagenet())
 
 
 def test_a_folder_that_is_not_there(folders: tuple[MaskSource, MaskSource]) -> None:
     one, _ = folders
     with pytest.raises(CleansetError, match=r"two: no such folder; expected one with masks: correct its name$"):
-        agreement(one, one._replace(folder=one.folder.with_name("two")), {})
+        agreement(one, one._replace(folder=one.folder.with_name("two")), {}, imagenet())
 
 
 def test_other_sizes(folders: tuple[MaskSource, MaskSource]) -> None:
     (folders[0].folder / f"{IDS[1]}.png").write_bytes(png(rectangle(0, 10)[:5]))
     with pytest.raises(CleansetError, match=f"{IDS[1]}: masks of 20 x 5 and 20 x 10 pixels"):
-        agreement(*folders, {})
+        agreement(*folders, {}, imagenet())
 
 
 def test_the_command(folders: tuple[MaskSource, MaskSource], tmp_path: Path) -> None:
@@ -146,4 +146,4 @@ def test_an_unknown_format(folders: tuple[MaskSource, MaskSource], place: int) -
     with pytest.raises(
         CleansetError, match="unknown mask format 'gif'; expected one of png, coco, labelme, imagenet_s"
     ):
-        agreement(given[0], given[1], {})
+        agreement(given[0], given[1], {}, imagenet())

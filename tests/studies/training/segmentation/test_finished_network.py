@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
+from cleanset.image_ids import ImageNames
 from cleanset.images.preprocessing import Pixels
 from cleanset.plumbing.files import sha256
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
@@ -193,7 +194,7 @@ def test_the_robustness_study_reads_the_masks(tmp_path: Path) -> None:
         "1 image without one, in which it finds no object",
         "1 image without one, in which it finds no background",
     ]
-    found = find_masks([MaskSource(tmp_path / "predicted", "png", ORIGIN)])
+    found = find_masks([MaskSource(tmp_path / "predicted", "png", ORIGIN)], ImageNames((), imagenet()))
     assert list(found) == [image_id(1), image_id(5)]
     rows = [("1.jpg", image_id(1), CLASSES[0], None), ("5.jpg", image_id(5), CLASSES[0], (15, 20, 70, 58))]
     masked = pd.DataFrame(rows, columns=["file", "image_id", "class_index", "crop"])

@@ -10,9 +10,9 @@ from typing import NamedTuple, Self
 
 import pandas as pd
 
-from cleanset.classes import IMAGE_ID, IMAGE_PREFIX, ClassTable
-from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number
+from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
+from cleanset.image_ids import ImageNames, check_matched, example_id, expected_id
 from cleanset.images.boxes import Box, box_of
 from cleanset.measure.sets import ImageFile, SetImages
 from cleanset.plumbing.files import sha256
@@ -67,11 +67,12 @@ class MaskFile(NamedTuple):
     """The folder that it is of."""
 
 
-def find_masks(sources: Iterable[MaskSource], otherwise: str = "") -> dict[str, MaskFile]:
-    """The mask files by image id.
+def find_masks(sources: Iterable[MaskSource], images: ImageNames, otherwise: str = "") -> dict[str, MaskFile]:
+    """The mask files by image id, in folders of their own, too, such as ImageNet-S's of classes.
 
-    `otherwise`: the end of the error, of what else can be done about a folder without masks. Raises CleansetError for a
-    source that is not a folder, one without masks, a file that is not named by an image id, and two masks of one image.
+    A mask of none of your own `images` is there by its path. `otherwise`: the end of the error, of what else can be
+    done about a folder without masks. Raises CleansetError for a source that is not a folder, one without masks, a
+    file that is not named by an id of ImageNet's if the images are, and two masks of one image.
     """
     found = dict[str, MaskFile]()
     for source in sources:
@@ -79,27 +80,21 @@ def find_masks(sources: Iterable[MaskSource], otherwise: str = "") -> dict[str, 
             raise CleansetError(
                 f"{source.folder}: no such folder; expected one with masks: correct its name{otherwise}"
             )
-        files = sorted(source.folder.glob(f"*{MASK_SUFFIXES[source.format]}"))
+        files = sorted(source.folder.rglob(f"*{MASK_SUFFIXES[source.format]}"))
         # a misspelled folder would leave out all its images without a word
         if not files:
-            raise CleansetError(
-                f"{source.folder}: no masks; expected files like "
-                f"{IMAGE_PREFIX}00000001{MASK_SUFFIXES[source.format]}: put them there{otherwise}"
-            )
+            example = Path(example_id(images.classes)).with_suffix(MASK_SUFFIXES[source.format])
+            raise CleansetError(f"{source.folder}: no masks; expected files like {example}: put them there{otherwise}")
         for path in files:
-            if not _is_image_id(path.stem):
-                raise CleansetError(
-                    f"{path}: mask of an unknown image; expected {IMAGE_PREFIX} and eight digits, 00000001 to "
-                    f"{VALIDATION_IMAGES:08d}: remove it"
-                )
-            if path.stem in found:
-                raise CleansetError(f"{path.stem}: two masks of one image: remove one")
-            found[path.stem] = MaskFile(path, f"{source.folder.name}/{path.name}", source)
+            name = path.relative_to(source.folder).as_posix()
+            image_id = images.find(name)
+            if image_id is None and images.classes.is_imagenet:
+                raise CleansetError(f"{path}: mask of an unknown image; {expected_id(images.classes)}: remove it")
+            image_id = image_id or name
+            if image_id in found:
+                raise CleansetError(f"{image_id}: two masks of one image: remove one")
+            found[image_id] = MaskFile(path, f"{source.folder.name}/{name}", source)
     return dict(sorted(found.items()))
-
-
-def _is_image_id(name: str) -> bool:
-    return IMAGE_ID.fullmatch(name) is not None and 1 <= image_number(name) <= VALIDATION_IMAGES
 
 
 def mask_table(
@@ -201,7 +196,10 @@ def masks_found(
     as `find_masks` and `mask_table` do.
     """
     sources = [MaskSource(folder / each.folder, each.format, each.origin) for each in wanted.masks]
-    masks = find_masks(sources, ", or take the folder out of masks")
+    masks = find_masks(sources, ImageNames(images["image_id"], classes), ", or take the folder out of masks")
+    matched = len(masks.keys() & set(images["image_id"]))
+    what = f"masks in {folder} are of images that are measured"
+    check_matched(matched, len(masks), what, f"names like those of the images, such as {images['image_id'].iat[0]}")
     read = SetImages(files)
     if is_placed is None:
         section = wanted.section(Scenarios)
@@ -221,7 +219,7 @@ class MaskAgreement:
     """Images left out, since masks of ImageNet-S need a class, and none is known of them."""
 
 
-def agreement(one: MaskSource, other: MaskSource, wnids: Mapping[str, str]) -> MaskAgreement:
+def agreement(one: MaskSource, other: MaskSource, wnids: Mapping[str, str], classes: ClassTable) -> MaskAgreement:
     """Compare the images that have a mask in both folders. `wnids`: the class of each image, which ImageNet-S needs.
 
     Raises CleansetError for an unknown format, a mask that cannot be read, two of other sizes, and folders that have
@@ -229,7 +227,7 @@ def agreement(one: MaskSource, other: MaskSource, wnids: Mapping[str, str]) -> M
     """
     for each in (one, other):
         check_known("mask format", each.format, FORMATS)
-    found = [find_masks([each]) for each in (one, other)]
+    found = [find_masks([each], ImageNames(wnids, classes)) for each in (one, other)]
     common = sorted(set(found[0]) & set(found[1]))
     if not common:
         raise CleansetError(f"{one.folder} and {other.folder}: no image has a mask in both folders")

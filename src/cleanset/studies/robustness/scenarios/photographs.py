@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from cleanset.dataset.archives import IMAGE_SUFFIXES
 from cleanset.dataset.folder import files_below
 from cleanset.errors import CleansetError
+from cleanset.image_ids import IMAGE_SUFFIXES
 from cleanset.images.codec import decode_file, pixels_sha256
 from cleanset.images.preprocessing import BASE_SIZE, Pixels
 from cleanset.plumbing.files import is_there, sha256
