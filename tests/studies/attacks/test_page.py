@@ -30,7 +30,7 @@ from tests.report.pages import cells
 pytestmark = pytest.mark.slow
 
 SETTINGS = AttackParams.model_validate(
-    {"attacks": {"none": {}, "pgd": {"eps": "8/255", "steps": 3}, "far": {"kind": "pgd", "norm": "L2", "eps": 1.5}}}
+    {"attacks": {"none": {}, "pgd": {"eps": "8/255", "steps": 3}, "far": {"kind": "pgd", "norm": "L2", "eps": 0.2}}}
 )
 NAN = float("nan")
 
@@ -129,7 +129,7 @@ def test_robust_accuracies() -> None:
             "robust_high": (4, 0.5, NAN, NAN), "robust_at_most": (9, 0.25, NAN, NAN),
             "reached": (4, 8 / 255, NAN, NAN),
         },
-        "L2 1.5": {
+        "L2 0.2": {
             "clean_accuracy": (5, 0.8, 0.4, 0.9), "robust_accuracy": (5, NAN, NAN, NAN),
             "robust_low": (5, 0.2, NAN, NAN), "robust_high": (5, 0.6, NAN, NAN),
         },
@@ -142,7 +142,7 @@ def test_robust_accuracies() -> None:
     found = page(data(lines=[*data().lines, *lines], probes={"mine": "the probe breaks 3 of 4"}))
     assert rows(found, "Robust accuracy by threat model and model")[1:] == [
         ["Linf 8/255pgd", "mine", "4", "100.0 60.0 to 100.0", "50.0 15.0 to 85.0≤ 25.0 of 9 images", "0.0314"],
-        ["L2 1.5far", "mine", "5", "80.0 40.0 to 90.0", "20.0 to 60.0", "–"],
+        ["L2 0.2far", "mine", "5", "80.0 40.0 to 90.0", "20.0 to 60.0", "–"],
     ]
     assert "mine: the probe breaks 3 of 4" in found.select_one("#warnings").get_text()  # type: ignore[union-attr]
     assert [row[2:] for row in rows(page(data()), "Robust accuracy by threat model and model")[1:]] == [["–"] * 4] * 2
@@ -215,7 +215,7 @@ def test_a_sheet() -> None:
     [
         ("none", ""),
         ("pgd", "norm Linf, eps 8/255, steps 3, random start yes, losses cross_entropy margin, restarts 1, files 5"),
-        ("far", "norm L2, eps 1.5, steps 20, random start yes, losses cross_entropy margin, restarts 1, files 5"),
+        ("far", "norm L2, eps 0.2, steps 20, random start yes, losses cross_entropy margin, restarts 1, files 5"),
         ("guess", ""),
     ],
 )

@@ -38,7 +38,7 @@ from cleanset.studies.attacks.results import (
 from cleanset.studies.attacks.shown_images import SheetImages, some_results
 from cleanset.studies.attacks.signs import SIGNS
 from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, read_attack_params
-from cleanset.studies.attacks.threats import radius_text
+from cleanset.studies.attacks.threats import ball_text
 from cleanset.studies.attacks.warnings import WarningRecord, attacked_model, read_warnings
 from cleanset.studies.robustness.answers import answer_columns
 from cleanset.studies.robustness.images import STUDY_IMAGES, files_of
@@ -140,8 +140,11 @@ def baselines_of(records: Iterable[WarningRecord]) -> dict[str, Baselines]:
 
 
 def parameters(settings: AttackParams, name: str) -> str:
-    """The parameters of an attack beyond attack `none`, as text; levels as fractions of 255."""
-    found = settings.attack(name).model_dump(exclude_none=True)
+    """The parameters of an attack beyond attack `none`, as text; the radius in Linf as a fraction of 255."""
+    attack = settings.attack(name)
+    found = attack.model_dump(exclude_none=True)
+    if "eps" in found and attack.ball is not None:
+        found["eps"] = ball_text(attack.ball).removeprefix(f"{attack.ball.norm} ")
     if found.get("draws") == 1:
         del found["draws"]
     return _keys(found, NOT_SHOWN)
@@ -158,7 +161,7 @@ def _text(value: object) -> str:
         return " ".join(_text(each) for each in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return radius_text(value) if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def coverage_sets(data: AttacksData) -> list[CoverageSet]:

@@ -39,8 +39,8 @@ class ThreatModel:
 
 
 def ball_text(ball: Ball) -> str:
-    """The norm and the radius: "Linf 4/255"."""
-    return f"{ball.norm} {radius_text(ball.eps)}"
+    """The norm and the radius, which only Linf has in levels: "Linf 4/255", "L2 0.2"."""
+    return f"{ball.norm} {radius_text(ball.eps) if ball.norm == 'Linf' else f'{ball.eps:.4g}'}"
 
 
 def radius_text(radius: float) -> str:
