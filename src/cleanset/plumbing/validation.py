@@ -69,7 +69,8 @@ def first_problem(error: ValidationError) -> str:
     # for a missing key, pydantic's input is the whole table around it; our own messages may have quoted the value
     is_named = isinstance(first["input"], dict) or (isinstance(first["input"], str) and shown(first["input"]) in what)
     found = "" if is_named else f"; found {shown(first['input'])}"
-    length = MAX_LIST if first["type"] == "value_error" else 2 * MAX_VALUE  # our own messages list what is known
+    # our own messages, and those on closed lists, name all that is known
+    length = MAX_LIST if first["type"] in ("value_error", "literal_error") else 2 * MAX_VALUE
     return f"{key + ': ' if key else ''}{cut(one_line(what), length)}{found}"
 
 
