@@ -201,7 +201,7 @@ def covered_fractions(data: AttacksData) -> list[CoveredFraction]:
         if ball is None or ball.norm != "Linf" or not ball.eps:
             continue
         for model in data.models_of(name):
-            what = f"{name.replace('_', ' ')}, eps {_text(ball.eps)}"
+            what = f"{name.replace('_', ' ')}, eps {ball_text(ball).removeprefix('Linf ')}"
             images = len(data.answers[name, model])
             found[what, data.sizes[model], linf_values(ball.eps), images] = None
     return [
