@@ -121,7 +121,9 @@ def listed_ids(
         if known is not None and name not in known:
             raise CleansetError(f"{where}: {shown(text)}; expected one of the {len(known):,} images of {place}")
         if name in found:
-            raise CleansetError(f"{where}: {name} a second time, after {found[name]}; expected each image once")
+            raise CleansetError(
+                f"{where}: {name} a second time, after {found[name].rpartition(', ')[2]}; expected each image once"
+            )
         found[name] = where
     return found
 

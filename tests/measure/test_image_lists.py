@@ -9,7 +9,7 @@ from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode, pixels_sha256
-from cleanset.measure.image_lists import open_list, open_set_or_list
+from cleanset.measure.image_lists import open_list, open_set_or_list, read_list
 from cleanset.measure.sets import EvaluationImage
 from cleanset.plumbing.files import sha256
 from tests.own_edition import KEYS
@@ -62,6 +62,51 @@ def test_predictions_on_a_list_are_measured_in_python(edition: Edition, tmp_path
         cleanset.evaluate(np.array([0]), cleanset.load(edition.export("standard")), role="other")
 
 
+def test_every_form_of_an_id_in_a_list(edition: Edition, tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text(f"image_id,class_index\n{id_of(4)}.JPEG,278\nval/{id_of(1)},278\n00000008,0\n")
+    assert [item.file for item in open_list(path, edition, None).items] == [
+        f"n01440764/{id_of(8)}.JPEG",
+        f"n02119789/{id_of(1)}.JPEG",
+        f"n02119789/{id_of(4)}.JPEG",
+    ]
+
+
+def test_the_devkits_numbers_are_a_column_of_their_own(tmp_path: Path) -> None:
+    """Images 1 to 3 are of the wnids at places 65, 970 and 230, which the devkit calls 490, 361 and 171."""
+    path = tmp_path / "list.csv"
+    path.write_text("image_id,ILSVRC2012_ID\n1,490\n2,361\n3,171\n")
+    assert [each.class_index for each in read_list(path, None, imagenet())] == [65, 970, 230]
+    path.write_text("image_id,ILSVRC2012_ID,class_index\n1,490,66\n")
+    with pytest.raises(
+        CleansetError, match="line 2: ILSVRC2012_ID 490 is n01751748; expected one class in all columns"
+    ):
+        read_list(path, None, imagenet())
+    path.write_text("image_id,ILSVRC2012_ID\n1,0\n")
+    with pytest.raises(CleansetError, match="line 2, column ILSVRC2012_ID: '0'; expected a number from 1 to 1000"):
+        read_list(path, None, imagenet())
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        (
+            "1,490\n2,361\n3,171\n",
+            r"0 of 3 images, and of 3 if the numbers are the devkit's, 1 to 1000: call the column",
+        ),
+        (
+            "1,66\n2,971\n3,1\n",
+            "0 of 3 images, and of 2 if the numbers are places of the sorted wnids from 1: subtract",
+        ),
+    ],
+)
+def test_another_numbering_is_recognised_by_the_original_labels(rows: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text(f"image_id,class_index\n{rows}")
+    with pytest.raises(CleansetError, match=f"class_index is the original label of {problem}"):
+        read_list(path, None, imagenet())
+
+
 def test_a_list_of_own_images(own: Edition, tmp_path: Path) -> None:
     """By the keys of their classes, which may be digits."""
     path = tmp_path / "list.csv"
@@ -82,9 +127,14 @@ def test_a_role_goes_with_a_list_alone(edition: Edition) -> None:
     [
         ("class_index", "class", "standard", "line 2: no class; expected a column class_index or wnid: add one"),
         ("standard,278,1,", "standard,278,", "standard", "line 2: 4 cells; expected model,class_index,place,"),
-        (id_of(4), id_of(77), "standard", f"line 2: '{id_of(77)}'; expected an image of .*index.parquet"),
+        (id_of(4), id_of(77), "standard", f"line 2: '{id_of(77)}'; expected one of the 10 images of .*index.parquet"),
         (",278,", ",1000,", "standard", "line 2, column class_index: '1000'; expected a class index from 0"),
-        (f"0,1,{id_of(8)}", f"278,1,{id_of(4)}", "standard", "line 3: .* a second time in this class; expected it"),
+        (
+            f"0,1,{id_of(8)}",
+            f"278,1,{id_of(4)}",
+            "standard",
+            "line 3: .* a second time, after line 2; expected each image once",
+        ),
         (",place,", ",left,", "standard", "line 2: a crop box; expected whole images: run cleanset rebuild"),
         (",place,", ",tier,", "standard", "line 2: tier '1'; expected top5, reserve, relaxed or none"),
         ("", "", "third", "no images of 'third'; it has 'other', 'standard'"),

@@ -70,6 +70,23 @@ def test_two_tables_of_one_study_count_once(sources: list[SourceLabels], report:
     assert tool.counts(same_study) == "class denied by at least one study: 2, by several: 0"
 
 
+def test_how_many_images_a_study_has(
+    sources: list[SourceLabels], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "list.csv"
+    for rows, matched in ((f"{id_of(2)},0\n{id_of(9)},5\n", 1), (f"{id_of(9)},5\n", 0)):
+        path.write_text(f"image_id,class_index\n{rows}")
+        found = tool.labelled_set(str(path), Edition(tmp_path))
+        if matched:
+            tool.report_on(found, sources)
+            assert capsys.readouterr().err == f"1 of 2 images of {path} are in finegrained, multilabel_v3\n"
+        else:
+            with pytest.raises(
+                InputError, match=f"^0 of 1 images of {path} are in finegrained, multilabel_v3; expected"
+            ):
+                tool.report_on(found, sources)
+
+
 def test_json(report: tool.LabelReport) -> None:
     found = json.loads(json.dumps(tool.as_json(report)))
     assert (found["images"], found["denied"]) == (5, 2)

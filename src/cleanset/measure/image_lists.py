@@ -1,6 +1,7 @@
 """Lists of an edition's images, as sets to measure models on: a CSV file with an image and its class in each row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -9,10 +10,12 @@ from PIL import Image
 
 from cleanset.classes import ClassTable
 from cleanset.dataset.archives import VerifiedImages
+from cleanset.dataset.ilsvrc import CLASSES, class_of_ilsvrc_id
 from cleanset.dataset.label_sources import ImageLabels
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
+from cleanset.image_ids import listed_ids
 from cleanset.images.codec import decode_file
 from cleanset.measure.multilabel import REASSESSED, SetLabels
 from cleanset.measure.sets import EvaluationImage, EvaluationSet, class_index_of, open_set
@@ -20,9 +23,12 @@ from cleanset.plumbing.csv_files import read_rows
 from cleanset.plumbing.progress import found_in_threads
 from cleanset.plumbing.validation import shown
 from cleanset.sets.manifest import BOX, MANIFEST, file_name
+from cleanset.sets.published.lists import ilsvrc_class
 from cleanset.vocabulary import TIERS
 
 LIST_SUFFIX = ".csv"
+ILSVRC_ID = "ILSVRC2012_ID"
+"""The column of the devkit's numbers of classes, 1 to 1000, in its order; class_index is the place of a sorted wnid."""
 
 
 def open_set_or_list(name: str, edition: Edition, roles: Sequence[str], role: str | None = None) -> EvaluationSet:
@@ -49,33 +55,27 @@ def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
     from cleanset.tables import INDEX, read_table
 
     classes = edition.read_classes()
-    rows = list_rows(path, role, classes)
     params = read_params(edition.folder)
     index = read_table(edition.index, INDEX, classes)
     digests = dict(zip(index["image_id"], index["sha256"], strict=True))
+    listed = read_list(path, role, classes, digests, str(edition.index))
     images = verified_images(edition, params.dataset.images, index, classes)
     id_of: dict[str, str] = {}
     found: list[EvaluationImage] = []
-    for where, row in rows.items():
-        image_id = row["image_id"]
-        tier = row.get("tier") or None
-        class_index = class_index_of(row, where, classes)
-        if image_id not in digests:
-            raise CleansetError(f"{where}: {shown(image_id)}; expected an image of {edition.index}")
-        file = file_name(classes.keys[class_index], image_id, None, classes)
-        if file in id_of:
-            raise CleansetError(f"{where}: {image_id} a second time in this class; expected it once")
+    for each in listed:
+        tier = each.cells.get("tier") or None
+        file = file_name(classes.keys[each.class_index], each.image_id, None, classes)
         if tier not in (None, *TIERS):
-            raise CleansetError(f"{where}: tier {shown(tier)}; expected {', '.join(TIERS)} or none")
-        id_of[file] = image_id
-        found.append(EvaluationImage(file, class_index, tier, digests[image_id]))
+            raise CleansetError(f"{each.where}: tier {shown(tier)}; expected {', '.join(TIERS)} or none")
+        id_of[file] = each.image_id
+        found.append(EvaluationImage(file, each.class_index, tier, digests[each.image_id]))
 
     def check(image: EvaluationImage) -> EvaluationImage:
         images.read(id_of[image.file])
         return image
 
     items = found_in_threads(check, sorted(found, key=lambda image: image.file), "check")
-    cropped = sum(row.get("cropped") == "yes" for row in rows.values())
+    cropped = sum(each.cells.get("cropped") == "yes" for each in listed)
     them = f"{cropped:,} of them {'is' if cropped == 1 else 'are'}"
     return EvaluationSet(
         name=f"{path} ({role})" if role else str(path),
@@ -105,7 +105,44 @@ def _read_listed(images: VerifiedImages, id_of: Mapping[str, str], file: str) ->
     return decode_file(images.read(id_of[file]), file)
 
 
-def list_rows(path: Path, role: str | None, classes: ClassTable) -> dict[str, dict[str, str]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedImage:
+    """An image of a list."""
+
+    image_id: str
+    class_index: int
+    where: str
+    """Its place in messages."""
+
+    cells: Mapping[str, str]
+    """All that the list has of it, by column."""
+
+
+def read_list(
+    path: Path, role: str | None, classes: ClassTable, known: Collection[str] | None = None, place: str = ""
+) -> list[ListedImage]:
+    """The images of a list, or those of a role, whose id may be in any form.
+
+    `known`: the images of `place`, if it may have no others. Raises CleansetError for a row that is not valid, an image
+    that is there twice, and classes that are numbered otherwise.
+    """
+    rows = _rows(path, role, classes)
+    ids = listed_ids(((where, row["image_id"]) for where, row in rows.items()), classes, known, place)
+    found = [
+        ListedImage(
+            image_id=image_id,
+            class_index=_class_index_of(rows[where], where, classes),
+            where=where,
+            cells=rows[where],
+        )
+        for image_id, where in ids.items()
+    ]
+    if classes.is_imagenet and ILSVRC_ID not in found[0].cells:
+        _check_numbering(path, {each.image_id: each.class_index for each in found})
+    return found
+
+
+def _rows(path: Path, role: str | None, classes: ClassTable) -> dict[str, dict[str, str]]:
     """The rows of a list, or those of a role, by their place in messages."""
     remedy = f"name a CSV file with the columns image_id and class_index or {classes.key_column}"
     rows = dict(read_rows(path, ("image_id",), dict[str, str], remedy, others=True))
@@ -126,3 +163,39 @@ def list_rows(path: Path, role: str | None, classes: ClassTable) -> dict[str, di
     if not rows:
         raise CleansetError(f"{path}: no images; expected at least one row")
     return rows
+
+
+def _class_index_of(row: Mapping[str, str], where: str, classes: ClassTable) -> int:
+    """The class of a row, by its index, its key or, of ImageNet's, the devkit's number."""
+    if ILSVRC_ID not in row or not classes.is_imagenet:
+        return class_index_of(row, where, classes)
+    number = row[ILSVRC_ID]
+    index = {str(each): index for each, index in class_of_ilsvrc_id().items()}.get(number)
+    if index is None:
+        raise CleansetError(f"{where}, column {ILSVRC_ID}: {shown(number)}; expected a number from 1 to {CLASSES}")
+    others = {name: row[name] for name in ("class_index", classes.key_column) if name in row}
+    if others and class_index_of(others, where, classes) != index:
+        raise CleansetError(
+            f"{where}: {ILSVRC_ID} {number} is {classes.keys[index]}; expected one class in all columns"
+        )
+    return index
+
+
+def _check_numbering(path: Path, class_of: Mapping[str, int]) -> None:
+    """Raise CleansetError if the original labels of most images say that the classes have other numbers."""
+    known = {each: ilsvrc_class(each) for each in class_of}
+    devkit = class_of_ilsvrc_id()
+    agreeing = {
+        "places of the sorted wnids, 0 to 999": sum(class_of[each] == known[each] for each in known),
+        f"the devkit's, 1 to 1000: call the column {ILSVRC_ID}": sum(
+            devkit.get(class_of[each]) == known[each] for each in known
+        ),
+        "places of the sorted wnids from 1: subtract 1": sum(class_of[each] - 1 == known[each] for each in known),
+    }
+    usual, *others = agreeing
+    other = max(others, key=agreeing.__getitem__)
+    if agreeing[other] > max(agreeing[usual], len(known) / 2):
+        raise CleansetError(
+            f"{path}: class_index is the original label of {agreeing[usual]:,} of {len(known):,} images, and of "
+            f"{agreeing[other]:,} if the numbers are {other}; expected {usual}"
+        )

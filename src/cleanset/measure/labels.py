@@ -22,9 +22,9 @@ from cleanset.dataset.label_sources import PLACE, ImageLabels, SourceLabels, kno
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import InputError
-from cleanset.measure.image_lists import LIST_SUFFIX, list_rows
+from cleanset.image_ids import check_matched
+from cleanset.measure.image_lists import LIST_SUFFIX, read_list
 from cleanset.measure.multilabel import REASSESSED
-from cleanset.measure.sets import class_index_of
 from cleanset.measure.table import Cell, MeasureTable
 from cleanset.plumbing.csv_files import csv_text
 from cleanset.plumbing.files import is_there, write_text
@@ -96,6 +96,9 @@ def run(
 def report_on(found: LabelledSet, sources: Sequence[SourceLabels]) -> LabelReport:
     """The report on images, by sources that are read."""
     of_sources = labels_by_name(sources)
+    matched = sum(any(image_id in each for each in of_sources.values()) for image_id, _ in found.images)
+    names = ", ".join(of_sources)
+    check_matched(matched, len(found.images), f"images of {found.name} are in {names}", "images that a study has")
     image_ids = next(iter(found.own.values()), None) or [image_id for image_id, _ in found.images]
     return LabelReport(
         name=found.name,
@@ -130,8 +133,7 @@ def labelled_set(name: str | None, edition: Edition, role: str | None = None) ->
 def _listed(path: Path, edition: Edition, role: str | None) -> LabelledSet:
     classes = edition.read_classes()
     _check_imagenet(classes, str(path))
-    rows = list_rows(path, role, classes)
-    images = [(row["image_id"], class_index_of(row, where, classes)) for where, row in rows.items()]
+    images = [(each.image_id, each.class_index) for each in read_list(path, role, classes)]
     return LabelledSet(name=f"{path} ({role})" if role else str(path), images=images, own={})
 
 
@@ -191,7 +193,7 @@ def sources_table(report: LabelReport) -> MeasureTable:
         caption=(
             "same: the source names this class alone; among: this and others; unclear: its experts do not agree on it; "
             "other: it names others; none: it names no class; absent: it does not have the image. Denied: unclear, "
-            "other and none."
+            "other and none. Classes are places of the sorted wnids, from 0."
         ),
     )
 
