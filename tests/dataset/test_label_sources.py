@@ -62,7 +62,11 @@ def test_an_unknown_source(tmp_path: Path) -> None:
     [
         ("278,278", "278,1000", r"line 2: '1000'; expected class indices 0 to 999"),
         ("278,278", "278,٢", r"line 2: '٢'; expected class indices 0 to 999"),
-        (f"{PREFIX}00000004.JPEG", "cat.JPEG", r"line 2: 'cat\.JPEG'; expected an image like ILSVRC2012_val_00000001"),
+        (
+            f"{PREFIX}00000004.JPEG",
+            "cat.JPEG",
+            r"line 2: 'cat\.JPEG'; expected an image id such as ILSVRC2012_val_00000001",
+        ),
         (f"{PREFIX}00000004", f"{PREFIX}00000002", r"a second time"),
         ("id,category", "name,category", r"expected the column id,proposed_labels"),
     ],

@@ -48,7 +48,10 @@ def test_opinions_of_several_files(tmp_path: Path) -> None:
         ("", "0.csv, line 1: ''; expected the header image_id,flag,source"),
         ("image,flag,source\n", "0.csv, line 1: 'image,flag,source'; expected the header image_id,flag,source"),
         (f"{HEADER}{FIRST},flag\n", "0.csv, line 2: 2 cells; expected image_id,flag,source"),
-        (f"{HEADER}293,a,b\n", "0.csv, line 2, image_id: '293'; expected an image id such as ILSVRC2012_val_00000001"),
+        (
+            f"{HEADER}60000,a,b\n",
+            "0.csv, line 2, image_id: '60000'; expected an image id such as ILSVRC2012_val_00000001",
+        ),
         (f"{HEADER}{FIRST}.gif,a,b\n", "expected an image id such as ILSVRC2012_val_00000001"),
         (f"{HEADER}{FIRST},,b\n", "0.csv, line 2, flag: ''; expected 1 to 60 letters in one line"),
         (f"{HEADER}{FIRST},a, \n", "0.csv, line 2, source: ' '; expected 1 to 60 letters in one line"),

@@ -92,14 +92,14 @@ INVALID: list[tuple[int, dict[str, str], str]] = [
     (
         2,
         {"image_id": "ILSVRC2012_val_00000000"},
-        "image_id ILSVRC2012_val_00000000; expected ILSVRC2012_val_ and eight",
+        "image_id ILSVRC2012_val_00000000; expected an image id such as",
     ),
     (
         2,
         {"image_id": "ILSVRC2012_val_00050001"},
-        "image_id ILSVRC2012_val_00050001; expected ILSVRC2012_val_ and eight",
+        "image_id ILSVRC2012_val_00050001; expected an image id such as",
     ),
-    (2, {"image_id": "ILSVRC2012_val_0000029٣"}, "image_id ILSVRC2012_val_0000029٣; expected ILSVRC2012_val_ and"),
+    (2, {"image_id": "ILSVRC2012_val_0000029٣"}, "image_id ILSVRC2012_val_0000029٣; expected an image id such"),
     (2, {"tier": "best"}, "tier best; expected top5, reserve or relaxed"),
     (2, {"tier": "relaxed"}, "tier relaxed with labels: 1; expected relaxed with several, else another"),
     (3, {"tier": "top5"}, "tier top5 with labels: 2; expected relaxed with several, else another"),

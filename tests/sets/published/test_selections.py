@@ -43,7 +43,7 @@ def test_another_list_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("n09468604/ILSVRC2012_val_00015253.JPEG\nn00000000/ILSVRC2012_val_00000293.JPEG", "line 2: 'n00000000/ILSV"),
         ("ILSVRC2012_val_00015253.JPEG", "line 1: 'ILSVRC2012_val_00015253.JPEG'; expected <wnid>/<image id>.JPEG"),
-        ("n09468604/photo.JPEG", "line 1: 'n09468604/photo.JPEG'; expected <wnid>/<image id>.JPEG"),
+        ("n09468604/photo.JPEG", "line 1: 'n09468604/photo.JPEG'; expected an image id such as"),
         ("n09468604/ILSVRC2012_val_00015253.JPEG\n" * 2, "ILSVRC2012_val_00015253 a second time"),
     ],
 )
