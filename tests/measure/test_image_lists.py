@@ -2,6 +2,7 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import cleanset
@@ -10,10 +11,11 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode, pixels_sha256
 from cleanset.measure.image_lists import open_list, open_set_or_list, read_list
+from cleanset.measure.measured_models import accuracy_card
 from cleanset.measure.sets import EvaluationImage
 from cleanset.plumbing.files import sha256
 from tests.own_edition import KEYS
-from tests.ten_images import LABELS, id_of, ten_images
+from tests.ten_images import LABELS, drawn_image, id_of, ten_images
 
 LIST = f"""model,class_index,place,image_id,cropped
 standard,278,1,{id_of(4)},no
@@ -76,7 +78,7 @@ def test_the_devkits_numbers_are_a_column_of_their_own(tmp_path: Path) -> None:
     """Images 1 to 3 are of the wnids at places 65, 970 and 230, which the devkit calls 490, 361 and 171."""
     path = tmp_path / "list.csv"
     path.write_text("image_id,ILSVRC2012_ID\n1,490\n2,361\n3,171\n")
-    assert [each.class_index for each in read_list(path, None, imagenet())] == [65, 970, 230]
+    assert [each.class_indices for each in read_list(path, None, imagenet())] == [(65,), (970,), (230,)]
     path.write_text("image_id,ILSVRC2012_ID,class_index\n1,490,66\n")
     with pytest.raises(
         CleansetError, match="line 2: ILSVRC2012_ID 490 is n01751748; expected one class in all columns"
@@ -151,3 +153,66 @@ def test_a_list_that_is_not_valid(
     path.write_text(LIST.replace(old, new, 1) if old else LIST)
     with pytest.raises(CleansetError, match=f"^{path}.*{message}"):
         open_list(path, edition, role)
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Path:
+    """A folder with six images in three folders, of names that are no wnids."""
+    for place, file in enumerate(("axe/a.png", "axe/b.png", "bus/c.png", "bus/old/d.png", "cup/e.png", "cup/f.png")):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        drawn_image(40, 40, seed=place).save(tmp_path / file)
+    return tmp_path
+
+
+def test_a_table_from_folder_to_class(beside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As ObjectNet and ImageNet-9 need one; of several classes any is correct."""
+    path = beside / "folders.csv"
+    path.write_text("folder,class_index\naxe,3\nbus,779 654\n")
+    found = open_list(path, Edition(beside), None)
+    assert [(item.file, item.labels) for item in found.items] == [
+        ("axe/a.png", (3,)),
+        ("axe/b.png", (3,)),
+        ("bus/c.png", (779, 654)),
+        ("bus/old/d.png", (779, 654)),
+    ]
+    assert capsys.readouterr().err == f"2 of 3 folders beside {path} are in it\n"
+    assert found.limits[1] == "2 of 4 images have several classes, of which any is correct"
+    assert found.class_count == 3
+    result = cleanset.evaluate(np.array([3, 4, 654, 779]), path, edition=beside)
+    assert (result.accuracy, result.top5_accuracy) == (0.75, None)
+
+
+def test_top5_with_several_labels(beside: Path) -> None:
+    path = beside / "files.csv"
+    path.write_text("file,wnid\naxe/a.png,n01440764 n01443537\nbus/c.png,n01484850\n")
+    header = ["image", *(f"class_{rank}" for rank in range(1, 6))]
+    rows = [["axe/a.png", 6, 7, 8, 1, 9], ["bus/c.png", 6, 7, 8, 1, 9]]
+    result = cleanset.evaluate(pd.DataFrame(rows, columns=header), path, edition=beside)
+    assert (result.accuracy, result.top5_accuracy) == (0.0, 0.5)
+
+
+def test_the_card_knows_all_labels(beside: Path) -> None:
+    path = beside / "files.csv"
+    digests = set()
+    for labels in ("3", "3 4"):
+        path.write_text(f"file,class_index\naxe/a.png,{labels}\naxe/b.png,3\n")
+        digests.add(accuracy_card(open_list(path, Edition(beside), None), []).images.sha256)
+    assert len(digests) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("folder,class_index\nsaw,3\n", "line 2: 'saw'; expected a folder in"),
+        ("folder,class_index\n../x,3\n", r"line 2: '\.\./x'; expected a folder in"),
+        ("file,class_index\n../a.png,3\n", r"line 2: '\.\./a.png' as the name of an image"),
+        ("file,class_index\naxe/a.png,3\naxe/a.png,4\n", "line 3: axe/a.png a second time; expected each image once"),
+        ("folder,class_index,wnid\naxe,3 4,n01440764\n", "line 2: other numbers of classes in class_index, wnid"),
+        ("name,class_index\naxe,3\n", "line 2: no image; expected a column image_id, file or folder"),
+    ],
+)
+def test_a_table_of_files_that_is_not_valid(text: str, message: str, beside: Path) -> None:
+    path = beside / "list.csv"
+    path.write_text(text)
+    with pytest.raises(CleansetError, match=message):
+        open_list(path, Edition(beside), None)

@@ -133,7 +133,13 @@ def labelled_set(name: str | None, edition: Edition, role: str | None = None) ->
 def _listed(path: Path, edition: Edition, role: str | None) -> LabelledSet:
     classes = edition.read_classes()
     _check_imagenet(classes, str(path))
-    images = [(each.image_id, each.class_index) for each in read_list(path, role, classes)]
+    images = []
+    for each in read_list(path, role, classes):
+        if len(each.class_indices) > 1:
+            raise InputError(
+                f"{each.where}: {len(each.class_indices)} classes; expected one, which studies name or deny"
+            )
+        images.append((each.image_id, each.class_indices[0]))
     return LabelledSet(name=f"{path} ({role})" if role else str(path), images=images, own={})
 
 

@@ -173,7 +173,8 @@ def results_content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> Jso
 
 def accuracy_card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> ComparabilityCard:
     """The comparability card of the measures on a set."""
-    digests = [(item.class_index, item.sha256) for item in images.items]
+    # further labels decide a result, too
+    digests = [(item.class_index, " ".join(map(str, (item.sha256, *item.others)))) for item in images.items]
     # of predictions made elsewhere the record has none
     of_pixels = [found for row in rows if isinstance(found := row.record.get("pixels_sha256"), str)]
     return ComparabilityCard(

@@ -205,7 +205,7 @@ def _frame(
     items: Sequence[EvaluationImage], classes: Sequence[Sequence[int]], probabilities: Sequence[Sequence[float]]
 ) -> pd.DataFrame:
     """The predictions of these images; the probabilities rounded to float32, in which a model's are stored."""
-    labels = [item.class_index for item in items]
+    labels = [item.label_of(predicted) for item, predicted in zip(items, classes, strict=True)]
     predicted = [each[0] for each in classes]
     frame = {
         "file": [item.file for item in items],

@@ -81,7 +81,7 @@ def load_for(images: EvaluationSet, spec: Spec, settings: Settings, *, restricte
     model = open_model(spec, settings, images.classes)
     if not restricted:
         return model
-    shown = sorted({item.class_index for item in images.items})
+    shown = sorted({index for item in images.items for index in item.labels})
     network = AmongClasses(model.loaded.network, shown, images.classes).eval()
     digest = sha256(" ".join(map(str, shown)).encode())[:32]
     identity = f"{model.identity}, among classes {digest}"
@@ -172,7 +172,7 @@ def _against_float64(run: ScoringRun, scores: pd.DataFrame) -> JsonObject | None
 
 
 def _made_from(model: NamedModel, images: EvaluationSet, settings: Settings) -> MadeFrom:
-    listed = [[item.file, item.class_index, item.tier, item.sha256] for item in images.items]
+    listed = [[item.file, *item.labels, item.tier, item.sha256] for item in images.items]
     facts = {
         "model": model.name,
         "preprocessing": model.loaded.preprocessing.name,

@@ -84,6 +84,8 @@ class EvaluationImage:
     """Its path within the set."""
 
     class_index: int
+    """Its class; of several, the first."""
+
     tier: str | None
     """None where the set has no tiers."""
 
@@ -101,6 +103,18 @@ class EvaluationImage:
 
     path: Path | None = field(default=None, compare=False)
     """Where its file lies; None: in an archive."""
+
+    others: tuple[int, ...] = ()
+    """Further class indices that are as correct as the first."""
+
+    @property
+    def labels(self) -> tuple[int, ...]:
+        """The class indices of which any is correct."""
+        return (self.class_index, *self.others)
+
+    def label_of(self, predicted: Sequence[int]) -> int:
+        """The first class of the predicted ones that is correct, by which they are counted; without one its class."""
+        return next((each for each in predicted if each in self.labels), self.class_index)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -211,7 +225,7 @@ class EvaluationSet:
     @property
     def class_count(self) -> int:
         """The number of classes that the images are of."""
-        return len({item.class_index for item in self.items})
+        return len({index for item in self.items for index in item.labels})
 
     @property
     def predicted_classes(self) -> int:
@@ -219,7 +233,8 @@ class EvaluationSet:
         return self.class_count if self.is_restricted else len(self.classes)
 
 
-def _reader(items: Sequence[EvaluationImage]) -> SetImages:
+def reader_of(items: Sequence[EvaluationImage]) -> SetImages:
+    """Reads the images that lie in files."""
     return SetImages({item.file: ImageFile(item.path, item.sha256, item.image_id) for item in items if item.path})
 
 
@@ -276,7 +291,7 @@ def _export(name: str, folder: Path) -> EvaluationSet:
         name=name,
         kind="export",
         items=items,
-        read=_reader(items),
+        read=reader_of(items),
         checked="the manifest",
         classes=listed.classes,
         version=None if release.version == UNPUBLISHED else release.version,
@@ -336,7 +351,7 @@ def _image_folder(name: str, folder: Path, classes: ClassTable) -> EvaluationSet
         name=name,
         kind="folder",
         items=items,
-        read=_reader(items),
+        read=reader_of(items),
         checked=None,
         classes=classes,
         limits=[UNCHECKED, *([] if numbers is None else [NUMBERED])],
