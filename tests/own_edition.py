@@ -9,10 +9,10 @@ import numpy as np
 import yaml
 from PIL import Image
 
-from cleanset.cli import STAGES
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.review.file_format import parse_review
+from cleanset.stages.commands import STAGES
 from cleanset.tables import INDEX, read_table
 from tests.measure.compare.command import cleanset, says
 from tests.review.texts import save

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.cli import STAGES, app
+from cleanset.cli import app
 from cleanset.edition.dependencies import PLUMBING, projects_of, update_dependencies, with_code
 from cleanset.edition.dvc_files import stages_in
 from cleanset.edition.modules import SourceCode
 from cleanset.errors import CleansetError
+from cleanset.stages.commands import STAGES
 from tests.checkouts import Checkout
 
 PIPELINE = """\

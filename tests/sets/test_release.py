@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.classes import imagenet
-from cleanset.cli import STAGES
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import known_box
@@ -35,6 +34,7 @@ from cleanset.review.verdicts import Review
 from cleanset.sets import from_verdicts, release, verify
 from cleanset.sets.from_verdicts import Verdict, problems
 from cleanset.stages import export, intersect, review_apply, select
+from cleanset.stages.commands import STAGES
 from cleanset.tables import INDEX, SELECTION, read_table
 from tests.checkouts import Checkout
 from tests.measure.compare.command import cleanset, says

@@ -31,6 +31,7 @@ Folder = Annotated[
 StudyFolder = Annotated[Path, typer.Option("--study", help="Folder of the study.", show_default="the current one")]
 HERE = Path()
 NewFolder = Annotated[Path, typer.Option(help="A new or empty folder.")]
+OutFolder = Annotated[Path, typer.Argument(help="A new or empty folder.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 Host = Annotated[str, typer.Option(help="Address to listen on; the page needs the printed token.")]

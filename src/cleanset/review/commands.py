@@ -1,4 +1,7 @@
-"""The commands `cleanset review …`. Each imports its code when it runs, so that `cleanset --help` is fast."""
+"""The commands `cleanset review …`, `cleanset agreement` and `cleanset audit`.
+
+Each imports its code when it runs, so that `cleanset --help` is fast.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +14,8 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 
 app = typer.Typer(no_args_is_help=True, help="Review images in the browser, and show the progress of the reviews.")
+reports = typer.Typer()
+"""The commands `cleanset agreement` and `cleanset audit`."""
 
 
 @app.command()
@@ -177,3 +182,28 @@ def guidelines(edition: Folder = HERE) -> None:
     from cleanset.review.guidelines import write_guidelines
 
     typer.echo(f"{write_guidelines(Edition(edition).reviews)}: edit it; the review page shows it with h")
+
+
+@reports.command()
+def agreement(
+    edition: Folder = HERE,
+    as_json: Json = False,
+) -> None:
+    """Show the reviewers' agreement: kappa, and the images on which they differ."""
+    from cleanset.review import agreement_report
+
+    report = agreement_report.run_agreement(Edition(edition))
+    show(agreement_report.agreement_as_json(report) if as_json else agreement_report.agreement_table(report))
+
+
+@reports.command("audit")
+def bounds_of_audits(
+    model: Annotated[str | None, typer.Option(help="Only the audit of this model's set.")] = None,
+    edition: Folder = HERE,
+    as_json: Json = False,
+) -> None:
+    """Show the bounds that follow from audits: how much of a set is flawed at most."""
+    from cleanset.review import audit_report
+
+    found = audit_report.run_audit(Edition(edition), model)
+    show(audit_report.audit_as_json(found) if as_json else audit_report.as_text(found))

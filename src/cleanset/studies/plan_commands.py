@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cleanset.edition.options import Json, show
+from cleanset.edition.options import HERE, Json, show
 from cleanset.errors import CleansetError
+from cleanset.measure import commands as measure_cli
+from cleanset.report import commands as report_cli
 from cleanset.studies.attacks import commands as attacks_cli
 from cleanset.studies.robustness import commands as robustness_cli
+from cleanset.studies.training import commands as training_cli
 
 if TYPE_CHECKING:
     from cleanset.planning.work import Count, Plan
 
+commands = typer.Typer()
+"""`cleanset plan` of a folder."""
 app = typer.Typer(no_args_is_help=True, help="Count what a long command computes, by its arguments, before it starts.")
 robustness = typer.Typer(no_args_is_help=True)
 attacks = typer.Typer(no_args_is_help=True)
@@ -56,6 +61,50 @@ def print_plan(count: "Count", *, is_measured: bool, as_json: bool) -> "Plan":
     return found
 
 
+@commands.command("plan")
+def plan_folder(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of an edition, or of a study of robustness, attacks or training.", show_default="this folder"
+        ),
+    ] = HERE,
+    grid: Annotated[str | None, typer.Option(help="Of a study of training: a grid of its params.yaml.")] = None,
+    measure: Measure = False,
+    budget_hours: BudgetHours = None,
+    start: Annotated[
+        bool,
+        typer.Option("--start", help="Run what is needed: trainings with cleanset training train, then dvc repro."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Count what an edition or a study computes before it starts: images, passes, bytes.
+
+    What is finished, and what DVC finds up to date, is not counted. Hours are
+    by what is finished already. Nothing is written or downloaded without
+    --measure or --start.
+
+    Of another long command: cleanset plan COMMAND, with its arguments, where
+    COMMAND is evaluate, robustness evaluate, attacks evaluate or hints.
+    """
+    from cleanset.planning.work import check_budget
+    from cleanset.studies import plans
+
+    kind = plans.kind_of_folder(folder)
+    budget = budget_hours
+    if kind == "training":
+        # as the trainings do, before torch is imported
+        training_cli.choose_instructions()
+        if budget is None and (measure or start):
+            budget = plans.budget_of(folder)
+    # hours are known once it has begun
+    is_measured = measure or (start and budget is not None)
+    found = print_plan(plans.counting(folder, grid), is_measured=is_measured, as_json=as_json)
+    check_budget(found, budget)
+    if start:
+        plans.start(kind, folder, found, grid)
+
+
 def add_plan(to: typer.Typer, command: Callable[..., object], counting: "Callable[..., Count]", name: str) -> None:
     """Give a command a plan, which has all of its options and those of a plan.
 
@@ -88,7 +137,7 @@ def add_plan(to: typer.Typer, command: Callable[..., object], counting: "Callabl
     to.command(name.rpartition(" ")[2])(plan)
 
 
-def counting_evaluate(
+def _evaluate(
     *,
     images_of: str,
     model: list[str] | None,
@@ -119,7 +168,7 @@ def counting_evaluate(
     return evaluated.counting(Edition(edition), wanted)
 
 
-def counting_hints(*, place: str, text: bool | None, **_: object) -> "Count":
+def _hints(*, place: str, text: bool | None, **_: object) -> "Count":
     """Counts the work of `cleanset hints`."""
     from cleanset.planning import hints
 
@@ -202,5 +251,7 @@ def _attacks_evaluate(
     return planning.counting(request)
 
 
+add_plan(app, measure_cli.evaluate, _evaluate, "evaluate")
+add_plan(app, report_cli.hints, _hints, "hints")
 add_plan(robustness, robustness_cli.evaluate, _robustness_evaluate, "robustness evaluate")
 add_plan(attacks, attacks_cli.evaluate, _attacks_evaluate, "attacks evaluate")
