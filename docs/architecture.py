@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parents[1]
 DRAWING = ROOT / "docs" / "architecture.svg"
-PLUMBING = ("classes", "errors", "tables", "vocabulary")
+PLUMBING = ("classes", "errors", "image_ids", "tables", "vocabulary")
 """Modules that share the box of the package `plumbing`."""
 SUBJECTS = {
     "cli": "the commands", "loading": "cleanset.load, cleanset.table", "status": "an edition and its pins",
