@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from PIL import Image
 from playwright.sync_api import Browser, Page, Request
 
@@ -18,6 +19,7 @@ from cleanset.studies.contest.judge_page.drafts import JudgeDraft
 from cleanset.studies.contest.judge_page.session import JudgeSession
 from cleanset.studies.contest.judge_page.tab import JudgeTab
 from cleanset.studies.contest.log import read
+from cleanset.studies.contest.objects import read_content
 from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.standing import replay
 from tests.browser_tab import PATIENCE, SOURCE, WINDOW, Pages, Server
@@ -448,17 +450,15 @@ def test_who_is_no_judge(contest: Path) -> None:
         JudgeSession(contest, "../ada", day(DAY))
 
 
-def test_the_file_is_as_people_write_it(contest: Path) -> None:
-    """Also for other YAML readers."""
+def test_the_file_is_yaml(contest: Path) -> None:
     tab = JudgeTab(JudgeSession(contest, ADA, day(DAY)))
     for key in ("Enter", "4", "4"):
         tab.press(key, seen=tab.question)
+    path = contest / "answers" / ADA / f"{WEEK}.yaml"
     (image,) = answers(contest)
-    text = (contest / "answers" / ADA / f"{WEEK}.yaml").read_text()
-    assert text == (
-        f'judge: "{ADA}"\nweek: "{WEEK}"\n'
-        f'answers:\n  "{image}":\n    contains: {{creature: definitely_no, fruit: definitely_no}}\n'
-    )
+    given = {"contains": {"creature": "definitely_no", "fruit": "definitely_no"}}
+    assert yaml.safe_load(path.read_text()) == {"judge": ADA, "week": WEEK, "answers": {image: given}}
+    assert read_content(path) == yaml.safe_load(path.read_text())
 
 
 __all__ = ["contest", "start", "visit"]
@@ -554,23 +554,6 @@ def test_an_image_left_for_later_keeps_its_answers(made: OnDisk) -> None:
     assert set(anew.answers) == others
     assert after.task is not None
     assert anew.draft_of(after.task).corners == given.corners
-
-
-def test_a_key_answers_what_its_own_tab_shows(made: OnDisk) -> None:
-    """Though another tab has gone on: this one is drawn anew first."""
-    session = two_images(made)
-    tab, image = outlined(session)
-    stale = JudgeTab(session)
-    stale.note_shown()
-    for point in ((5, 12), (1, 9)):
-        tab.press("corner", tab.question, point=point)
-    for key in ("Enter", "z", "s"):
-        stale.press(key, stale.question)
-        assert stale.notice.startswith("Another tab has changed these answers")
-    assert (len(session.drafts[image].corners), session.drafts[image].closed) == (5, False)
-    stale.note_shown()
-    stale.press("z", stale.question)
-    assert len(session.drafts[image].corners) == 4
 
 
 @pytest.mark.long

@@ -8,9 +8,9 @@ from fractions import Fraction
 from functools import cache
 from typing import Annotated, Literal, NamedTuple, Self, get_args
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, PlainSerializer, model_validator
 
-from cleanset.images.outlines import Outline, doubled_area, parse_outline
+from cleanset.images.outlines import Outline, as_text, doubled_area, parse_outline
 from cleanset.plumbing.validation import Section
 
 Contains = Literal["definitely_yes", "rather_yes", "rather_no", "definitely_no"]
@@ -31,7 +31,7 @@ class JudgeAnswer(Section):
     contains: dict[str, Contains]
     """By the name of each group: does the image contain a member of it, or a depiction of one?"""
 
-    outline: Annotated[Outline, BeforeValidator(parse_outline)] | None = None
+    outline: Annotated[Outline, BeforeValidator(parse_outline), PlainSerializer(as_text)] | None = None
     """The outline of the largest single object, which the statements are about, too."""
 
     complete: bool | None = None

@@ -1,8 +1,9 @@
 """Defences that are programs: started anew for each image in gVisor, a kernel of its own in user space.
 
 A program sees the system's programs and libraries, the files of its own folder and one image, all for reading; it has
-no network, and what it writes is lost. The limits are those of the OCI runtime specification: memory of a process,
-their number, and where gVisor makes control groups the memory of all together. Time and output are watched here.
+no network, and what it writes is lost. The limits are those of the OCI runtime specification (sandbox.yaml): memory of
+a process, their number, and where gVisor makes control groups the memory of all together. Time and output are watched
+here.
 """
 
 import json
@@ -23,6 +24,7 @@ from cleanset.errors import CleansetError
 from cleanset.evaluation.printed_answers import printed_answers
 from cleanset.images.codec import decode
 from cleanset.plumbing.validation import shown
+from cleanset.plumbing.yaml_files import data_beside
 from cleanset.studies.contest.entries import Defence, Program
 from cleanset.studies.contest.objects import Objects
 from cleanset.studies.contest.rules import ABSTAIN
@@ -30,19 +32,10 @@ from cleanset.studies.contest.rules import ABSTAIN
 RUNSC = "runsc"
 SIDE = 299
 """Width and height of the images that a program is given, as in the paper's data."""
-MAX_MEMORY_BYTES = 8 * 2**30
-MAX_PROCESSES = 500
-MAX_WRITTEN_BYTES = 2**30
-"""What a program may write into each of the folders WRITABLE."""
-WRITABLE = ("/tmp", "/home", "/dev/shm")
 MAX_OUTPUT_BYTES = 100_000_000
 """The most bytes that a program may print to its output or to its errors."""
-NOBODY = 65534
-"""The user and group that a program is, whoever starts it."""
 POLL_SECONDS = 0.05
 TRIAL_SECONDS = 60.0
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/home", "TMPDIR": "/tmp"}
-"""All variables of a program: those of this machine may hold credentials."""
 _SYSTEM = (
     "/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/bin", "/lib", "/lib32", "/lib64", "/libx32",
     "/etc/alternatives", "/etc/ld.so.cache",
@@ -60,7 +53,7 @@ class ProgramDefence:
         self._objects = objects
         self._name = defence.name
         self._program = defence.program
-        self._groups = groups
+        self._answers = (*groups, ABSTAIN)
         # for all images together
         self._seconds_left = float(defence.program.time_limit_seconds)
         self._options = _working_options(defence.name)
@@ -69,6 +62,7 @@ class ProgramDefence:
         """The answers by the SHA-256 of the image, and the seconds that they took.
 
         The program runs anew for each image, in an order drawn anew, so that no answer can depend on other images.
+        Raises CleansetError, which names the defence, if it fails, takes too long, or answers otherwise.
         """
         found: dict[str, str] = {}
         before = self._seconds_left
@@ -79,48 +73,44 @@ class ProgramDefence:
             for key in secrets.SystemRandom().sample(sorted(paths), len(paths)):
                 file = nameless_copy(paths[key], images)
                 begun = monotonic()
-                found[key] = self.answer(folder, images, file)
+                found[key] = self._answer(folder, images, file)
                 self._seconds_left -= monotonic() - begun
         return found, before - self._seconds_left
 
-    def answer(self, folder: Path, images: Path, file: str) -> str:
-        """The answer to the only file in the folder `images`; `folder`: the program's own.
-
-        Raises CleansetError, which names the defence, if it fails, takes too long, or answers otherwise.
-        """
+    def _answer(self, folder: Path, images: Path, file: str) -> str:
+        """The answer to the only file in the folder `images`; `folder`: the program's own."""
         with tempfile.TemporaryDirectory() as bundle:
             write_bundle(Path(bundle), [*self._program.command, "/images"], folder, images)
             text = self._output(Path(bundle))
-        answers = (*self._groups, ABSTAIN)
-        expected = f"one of {', '.join(answers)}"
-        return printed_answers(text, {file}, self._name, answers.__contains__, kind="its answer", expected=expected)[
-            file
-        ]
+        expected = f"one of {', '.join(self._answers)}"
+        is_answer = self._answers.__contains__
+        return printed_answers(text, {file}, self._name, is_answer, kind="its answer", expected=expected)[file]
 
     def _output(self, bundle: Path) -> str:
         out = bundle / "out"
         errors = bundle / "errors"
         ends = monotonic() + self._seconds_left
+        start = _start(bundle, self._options)
         code = None
         # files, not pipes: a program that prints without end must not fill the memory
         with out.open("wb") as stdout, errors.open("wb") as stderr:
-            start = _start(bundle, self._options)
             # in a session of its own, so that everything that it starts can be killed with it
             process = subprocess.Popen(
                 start, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True
             )
-            try:
-                while code is None and monotonic() < ends:
-                    with suppress(subprocess.TimeoutExpired):
-                        code = process.wait(POLL_SECONDS)
-                    # while it runs, too: it must not fill the disk
-                    self._check_length(out, errors)
-            finally:
-                if code is None:
-                    delete = [*start[: start.index("run")], "delete", "--force", start[-1]]
-                    subprocess.run(delete, capture_output=True, check=False)
-                    with suppress(ProcessLookupError):
-                        os.killpg(process.pid, signal.SIGKILL)
+        try:
+            while code is None and monotonic() < ends:
+                with suppress(subprocess.TimeoutExpired):
+                    code = process.wait(POLL_SECONDS)
+                # while it runs, too: it must not fill the disk
+                if max(out.stat().st_size, errors.stat().st_size) > MAX_OUTPUT_BYTES:
+                    raise CleansetError(f"{self._name}: printed more than {MAX_OUTPUT_BYTES:,} bytes; expected a line")
+        finally:
+            if code is None:
+                delete = [*start[: start.index("run")], "delete", "--force", start[-1]]
+                subprocess.run(delete, capture_output=True, check=False)
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         if code is None:
             limit = self._program.time_limit_seconds
@@ -129,12 +119,6 @@ class ProgramDefence:
             said = errors.read_bytes()[-2000:].decode(errors="replace").strip().rpartition("\n")[2]
             raise CleansetError(f"{self._name}: failed with exit code {code} ({shown(said)}); expected exit code 0")
         return out.read_bytes().decode(errors="replace")
-
-    def _check_length(self, *outputs: Path) -> None:
-        if any(path.stat().st_size > MAX_OUTPUT_BYTES for path in outputs):
-            raise CleansetError(
-                f"{self._name}: printed more than {MAX_OUTPUT_BYTES:,} bytes; expected one line for each image"
-            )
 
 
 def _start(bundle: Path, options: Sequence[str]) -> list[str]:
@@ -165,35 +149,18 @@ def write_bundle(bundle: Path, arguments: Sequence[str], folder: Path, images: P
 
     `folder`, the program's own files, is /defence; `images` is /images.
     """
-    root = bundle / "root"
-    mounts: list[dict[str, object]] = [{"destination": "/proc", "type": "proc", "source": "proc"}]
-    for place in ("/dev", *WRITABLE):
-        size = f"size={MAX_WRITTEN_BYTES}"
-        mounts.append({"destination": place, "type": "tmpfs", "source": "tmpfs", "options": [size]})
+    description = data_beside(__file__, "sandbox.yaml")
+    description["process"]["args"] = [*arguments]
     seen = [*((Path(each), each) for each in _SYSTEM), (folder.resolve(), "/defence"), (images.resolve(), "/images")]
     for outside, inside in seen:
-        path = root / inside.lstrip("/")
+        path = bundle / "root" / inside.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         if outside.is_symlink():
             path.symlink_to(outside.readlink())
         elif outside.exists():
             path.mkdir() if outside.is_dir() else path.touch()
-            mounts.append({"destination": inside, "type": "bind", "source": str(outside), "options": ["ro", "rbind"]})
-    limits = {"AS": MAX_MEMORY_BYTES, "NPROC": MAX_PROCESSES, "FSIZE": MAX_OUTPUT_BYTES + 1, "CORE": 0}
-    process = {
-        "user": {"uid": NOBODY, "gid": NOBODY}, "args": [*arguments], "cwd": "/defence", "capabilities": {},
-        "env": [f"{key}={text}" for key, text in ENVIRONMENT.items()], "noNewPrivileges": True,
-        "rlimits": [{"type": f"RLIMIT_{each}", "hard": most, "soft": most} for each, most in limits.items()],
-    }  # fmt: skip
-    linux = {
-        "namespaces": [{"type": each} for each in ("pid", "network", "ipc", "uts", "mount")],
-        # threads of the sandbox are counted, too
-        "resources": {"memory": {"limit": MAX_MEMORY_BYTES}, "pids": {"limit": 2 * MAX_PROCESSES}},
-    }
-    description = {
-        "ociVersion": "1.0.0", "process": process, "root": {"path": root.name, "readonly": True},
-        "hostname": "defence", "mounts": mounts, "linux": linux,
-    }  # fmt: skip
+            mount = {"destination": inside, "type": "bind", "source": str(outside), "options": ["ro", "rbind"]}
+            description["mounts"].append(mount)
     (bundle / "config.json").write_text(json.dumps(description))
 
 

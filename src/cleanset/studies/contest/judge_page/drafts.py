@@ -1,12 +1,13 @@
 """A judge's answers to one image as they come, question by question, and the file answers/<id>/<week>.yaml."""
 
+import datetime
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import ConfigDict, Field
 
-from cleanset.images.outlines import Outline, Point, as_text, check_outline
+from cleanset.images.outlines import Outline, Point, check_outline
 from cleanset.plumbing.validation import Section, Sha256, validate
 from cleanset.studies.contest.entries import AnswerFile
 from cleanset.studies.contest.judging import STATEMENTS, Contains, JudgeAnswer
@@ -69,10 +70,9 @@ class JudgeDraft(Section):
 
     def take_back(self) -> bool:
         """Take the last step back; False if nothing was answered."""
-        given = self.statements or self.corners or self.contains
         if self.closed and not self.statements:
             self.closed = False
-        elif given:
+        elif given := self.statements or self.corners or self.contains:
             given.pop()
         else:
             return False
@@ -90,16 +90,9 @@ def read_answers(path: Path) -> dict[str, JudgeAnswer]:
     return dict(validate(AnswerFile, read_content(path), path).answers) if path.exists() else {}
 
 
-def as_yaml(judge: str, week: str, answers: Mapping[str, JudgeAnswer]) -> str:
-    """The content of a file of answers; empty without any."""
+def as_yaml(judge: str, week: datetime.date, answers: Mapping[str, JudgeAnswer]) -> bytes:
+    """The content of a file of answers, as JSON, which is YAML, too; empty without any."""
     if not answers:
-        return ""
-    lines = [f'judge: "{judge}"\nweek: "{week}"\nanswers:\n']
-    for sha256, answer in answers.items():
-        contains = ", ".join(f"{name}: {each}" for name, each in answer.contains.items())
-        lines += [f'  "{sha256}":\n', f"    contains: {{{contains}}}\n"]
-        if answer.outline is not None:
-            lines.append(f"    outline: {as_text(answer.outline)}\n")
-        given = {name: getattr(answer, name) for name in STATEMENTS}
-        lines += [f"    {name}: {str(value).lower()}\n" for name, value in given.items() if value is not None]
-    return "".join(lines)
+        return b""
+    file = AnswerFile(judge=judge, week=week, answers=dict(answers))
+    return file.model_dump_json(indent=1, exclude_none=True).encode() + b"\n"

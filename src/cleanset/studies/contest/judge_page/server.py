@@ -41,8 +41,7 @@ def url_of(session: JudgeSession, sha256: str) -> str:
 
 
 def render(tab: JudgeTab) -> str:
-    """The HTML of the page, which the tab shows from then on."""
-    tab.note_shown()
+    """The HTML of the page."""
     session = tab.session
     content: dict[str, object] = {
         "tab": tab,

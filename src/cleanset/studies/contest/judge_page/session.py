@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from cleanset.errors import CleansetError
-from cleanset.images.codec import decode
+from cleanset.images.codec import decode_file
 from cleanset.plumbing.files import read_bytes, replace_file
 from cleanset.plumbing.validation import shown
 from cleanset.studies.contest.entries import short
@@ -75,12 +75,19 @@ class JudgeSession:
         self._entered = contest.judges.get(judge, JudgeRecord()).answers
         self.read_saved()
 
+    def _size(self, sha256: str) -> tuple[int, int]:
+        """Width and height of an image, in pixels. Raises CleansetError if it cannot be read."""
+        return decode_file(self.photos.read(sha256), short(sha256)).size
+
+    def _file(self, week: datetime.date) -> Path:
+        return self._folder / f"{week}.yaml"
+
     def read_saved(self) -> None:
         """Read the files, also those of a killed server. Raises CleansetError for answers that are not valid."""
-        paths = sorted({self._answer_file(task) for task in self.tasks})
+        weeks = sorted({task.week for task in self.tasks})
         # the file that was saved last has the last answer
-        paths.sort(key=lambda path: path.stat().st_mtime_ns if path.exists() else 0)
-        self._saved = {path: read_answers(path) for path in paths}
+        weeks.sort(key=lambda week: self._file(week).stat().st_mtime_ns if self._file(week).exists() else 0)
+        self._saved = {week: read_answers(self._file(week)) for week in weeks}
         self.answers = dict(self._entered)
         """In the order in which they were given; those that were entered stay without their file, too."""
         for answers in self._saved.values():
@@ -96,9 +103,6 @@ class JudgeSession:
                 self.drafts[draft.image] = draft
         places = {image: place for place, image in enumerate(self.drafts)}
         self.tasks.sort(key=lambda task: places.get(task.sha256, len(places)))
-
-    def _answer_file(self, task: JudgeTask) -> Path:
-        return self._folder / f"{task.week}.yaml"
 
     def waiting(self) -> list[JudgeTask]:
         """The images without an answer, the current one first, those left for later last."""
@@ -136,15 +140,12 @@ class JudgeSession:
 
     def _save(self, task: JudgeTask, answer: JudgeAnswer | None) -> None:
         """Save the answers to an image; None takes them back."""
-        path = self._answer_file(task)
-        changed = {key: one for key, one in self._saved[path].items() if key != task.sha256}
-        if answer is not None:
-            changed[task.sha256] = answer
-        self._write(path, as_yaml(self.judge, path.stem, changed).encode())
-        self._saved[path] = changed
+        own = {} if answer is None else {task.sha256: answer}
+        changed = {key: one for key, one in self._saved[task.week].items() if key != task.sha256} | own
+        self._write(self._file(task.week), as_yaml(self.judge, task.week, changed))
+        self._saved[task.week] = changed
         self.answers.pop(task.sha256, None)
-        if answer is not None:
-            self.answers[task.sha256] = answer
+        self.answers |= own
 
     def _ask(self, task: JudgeTask, place: int) -> None:
         self.tasks.remove(task)
@@ -160,11 +161,10 @@ class JudgeSession:
         """Go back to the image that was left by the last key; False if it was another one."""
         last = self.left_last
         self.left_last = None
-        if last is None:
-            return False
-        self._ask(last, 0)
-        self._keep(self.drafts)
-        return True
+        if last is not None:
+            self._ask(last, 0)
+            self._keep(self.drafts)
+        return last is not None
 
     def reopen_last(self) -> bool:
         """Take back the last answer that is not entered, as a draft without its last step; False without one."""
@@ -180,10 +180,3 @@ class JudgeSession:
         self._keep({**self.drafts, task.sha256: draft})
         self._save(task, None)
         return True
-
-    def _size(self, sha256: str) -> tuple[int, int]:
-        """Width and height of an image, in pixels. Raises CleansetError if it cannot be read."""
-        try:
-            return decode(self.photos.read(sha256)).size
-        except (OSError, ValueError) as error:
-            raise CleansetError(f"{short(sha256)}: {error}") from None

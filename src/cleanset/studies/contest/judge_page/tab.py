@@ -37,7 +37,6 @@ class JudgeTab:
         self.notice = ""
         self.is_error = False
         self.instructions = not (session.answers or session.drafts)
-        self._shown: tuple[str, tuple[Point, ...]] | None = None
 
     @property
     def task(self) -> JudgeTask | None:
@@ -61,15 +60,6 @@ class JudgeTab:
         given = {"contains": len(draft.contains), "statement": len(draft.statements)}.get(step, 0)
         return f"{self.session.tokens[task.sha256]} {step} {given}"
 
-    def note_shown(self) -> None:
-        """Remember the question and the outline that the tab shows now: keys answer nothing else."""
-        self._shown = self._state()
-
-    def _state(self) -> tuple[str, tuple[Point, ...]]:
-        task = self.task
-        corners = () if task is None else tuple(self.session.draft_of(task).corners)
-        return self.question, corners
-
     def press(self, key: str, seen: str | None, point: Point | None = None, corner: int | None = None) -> None:
         """Carry out a key. `seen`: the question that had been on the screen, with its image; None for too short a time.
 
@@ -84,8 +74,6 @@ class JudgeTab:
                 self._tell_nothing(key, "Enter leaves the instructions")
         elif key == "?":
             self.instructions = True
-        elif self._shown not in (None, self._state()):
-            self._tell("Another tab has changed these answers: look at them, and press the key again.", is_error=True)
         else:
             try:
                 self._press_at_image(key, seen, point, corner)
