@@ -263,7 +263,7 @@ OF_PEOPLE = [
     "sets.published.lists.read_extras",
     "sets.published.lists.read_top5",
     "studies.attacks.study.read_attack_params",
-    "studies.contest.judge_page.drafts.read_answers",
+    "studies.contest.judge_page.session.read_answers",
     "studies.contest.models.read_image",
     "studies.contest.objects.read_content",
     "studies.realness.plan_files.read_texts",

@@ -190,16 +190,18 @@ def test_a_model_that_sees_less_than_people(limits: dict[str, float], made: OnDi
         check(made.folder)
 
 
-def test_an_unpublished_list_before_the_contest_begins(made: OnDisk) -> None:
-    """Its digest tells nothing of its images, and is that of a line of contest.yaml."""
+def test_an_unpublished_list_is_named_by_its_digest(made: OnDisk) -> None:
+    """In the first line: it tells nothing of its images."""
     made.log.unlink()
-    made.text(made.folder / "contest.yaml", json.dumps(dict(made.story[0][2])))
     for group, seed in (("bird", 1), ("bicycle", 2)):
         made.text(made.folder / "unpublished" / group / "a.png", "")
         (made.folder / "unpublished" / group / "a.png").write_bytes(saved(textured(seed)))
-    (line,) = check(made.folder, made.folder / "unpublished")
+    made.changed("contest", classes={"bird": ["n01440764"], "bicycle": ["n02835271"]})
+    path = made.yaml("contest.yaml", dict(made.story[0][2]))
+    made.log.unlink()
+    made.enter(path)
     lines = sorted(f"{group} {digest(saved(textured(seed)))}\n" for group, seed in (("bird", 1), ("bicycle", 2)))
-    assert line == f'unpublished: "{digest("".join(lines).encode())}"   # 2 images'
+    assert read(made.folder).rules.unpublished == digest("".join(lines).encode())
 
 
 def test_runs_are_entered_one_by_one(made: OnDisk, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -208,7 +210,7 @@ def test_runs_are_entered_one_by_one(made: OnDisk, monkeypatch: pytest.MonkeyPat
     made.story.insert(3, ("2026-11-01T10:00:00Z", "defence", second))
     made.write()
 
-    def run(folder: Path, contest: object, name: str, unpublished: Path | None) -> Any:
+    def run(folder: Path, contest: object, name: str) -> Any:
         if name == "blue/roof":
             raise CleansetError("blue/roof: fails")
         return DefenceRun.model_validate(made.run_of({made.sha256: "bicycle"}))

@@ -4,9 +4,8 @@ import datetime
 
 import pytest
 
-from cleanset.studies.contest.judge_page.drafts import JudgeDraft
-from cleanset.studies.contest.judges import Draw, control_count, drawn_controls, tasks_of_week
-from cleanset.studies.contest.judging import JudgeAnswer
+from cleanset.studies.contest.judge_page.session import JudgeDraft
+from cleanset.studies.contest.judging import Draw, JudgeAnswer, control_count, drawn_controls, tasks_of_week
 from tests.studies.contest.made import BIRD, FRIDAY, day, sha
 
 GROUPS = ("bicycle", "bird")

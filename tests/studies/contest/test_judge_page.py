@@ -15,8 +15,7 @@ from playwright.sync_api import Browser, Page, Request
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.entering import enter
-from cleanset.studies.contest.judge_page.drafts import JudgeDraft
-from cleanset.studies.contest.judge_page.session import JudgeSession
+from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeSession
 from cleanset.studies.contest.judge_page.tab import JudgeTab
 from cleanset.studies.contest.log import read
 from cleanset.studies.contest.objects import read_content

@@ -147,7 +147,6 @@ def test_a_control_is_no_submission() -> None:
         ("defence", {"name": "a/b", "open": False, "program": {"command": ["x"], "files": {"../x": X_SHA}}}, "files"),
         ("stake", {"batch": "a", "defences": []}, "defences"),
         ("stake", {"batch": "a", "by": "gold", "defences": ["gold/wall"]}, "unknown key 'by'"),
-        ("submission", {"team": "a", "target": "a/b", "images": [image("x", width=60_000, height=60_000)]}, "60000"),
         ("answers", {"judge": "ada", "week": FRIDAY, "answers": {sha("x"): BIRD}}, "judge"),
         ("answers", {"judge": JUDGES[0], "week": FRIDAY, "answers": {X_SHA: BIRD | {"outline": "1,1"}}}, "outline"),
         ("decision", {"image": sha("x"), "reason": "a", "verdict": "bird", "judges": 5}, "either verdict or judges"),

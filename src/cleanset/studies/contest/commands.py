@@ -44,7 +44,7 @@ At = Annotated[
 def check(
     path: Annotated[
         Path | None,
-        typer.Argument(help="An entry that is to be entered, or an unpublished list.", show_default="the whole log"),
+        typer.Argument(help="An entry that is to be entered.", show_default="the whole log"),
     ] = None,
     runs: Annotated[bool, typer.Option("--runs", help="Compute the answers of models in all runs again.")] = False,
     at: At = None,
@@ -53,9 +53,7 @@ def check(
     """Check the whole log, or new entries without writing them.
 
     Follows the chain, applies every rule, decodes images and compares them
-    with the clean set and with earlier ones. For an unpublished list, a
-    folder with one of images for each group, prints the line of contest.yaml
-    that names it.
+    with the clean set and with earlier ones.
     """
     from cleanset.studies.contest import entering
 
@@ -87,12 +85,6 @@ def defend(
         list[str] | None, typer.Option("--defence", help="team/name; may be repeated.", show_default="all")
     ] = None,
     enter: Annotated[bool, typer.Option("--enter", help="Add the runs to the log; else they are printed.")] = False,
-    unpublished: Annotated[
-        Path | None,
-        typer.Option(
-            help="The list that contest.yaml names as unpublished.", show_default="unpublished/ of the contest"
-        ),
-    ] = None,
     at: At = None,
     contest: ContestFolder = HERE,
 ) -> None:
@@ -102,7 +94,7 @@ def defend(
     """
     from cleanset.studies.contest.entering import enter_runs
 
-    for line in enter_runs(contest, defence, unpublished=unpublished, at=at, write=enter):
+    for line in enter_runs(contest, defence, at=at, write=enter):
         typer.echo(line)
 
 

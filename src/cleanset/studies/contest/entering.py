@@ -8,17 +8,96 @@ from pathlib import Path
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.plumbing.files import read_bytes, sha256_of
 from cleanset.plumbing.progress import print_notice
 from cleanset.plumbing.validation import check_known, validate
-from cleanset.studies.contest.entries import PUBLISH
-from cleanset.studies.contest.lists import edition_of, list_digest, unpublished_list
-from cleanset.studies.contest.log import LOG, DraftLine, Log, append, read
-from cleanset.studies.contest.mail import CONTEST_YAML, draft_of
-from cleanset.studies.contest.object_checks import check_objects
-from cleanset.studies.contest.objects import Objects, read_content
+from cleanset.studies.contest.entries import ENTRIES, PUBLISH, RULES, WHOLE
+from cleanset.studies.contest.images import check_objects, image_entry
+from cleanset.studies.contest.lists import (
+    clean_digest,
+    clean_images,
+    edition_of,
+    eligibility_list,
+    list_digest,
+    unpublished_list,
+)
+from cleanset.studies.contest.log import DraftLine, Log, append, read
+from cleanset.studies.contest.objects import Objects, files_in, read_content
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.runs import number_of, recomputed, run_defence
 from cleanset.studies.contest.standing import check_voids, replay
+
+CONTEST_YAML = "contest.yaml"
+DEFENCE_YAML = "defence.yaml"
+MANIFEST_YAML = "manifest.yaml"
+MAX_IMAGE_BYTES = 100_000_000
+
+
+def draft_of(path: Path, contest: Path) -> DraftLine:
+    """The entry in a file or in the folder of a defence or submission, by mail to the contest in a folder.
+
+    Raises CleansetError for a link, an unknown entry, and a file that is missing or belongs to no entry.
+    """
+    if (path / MANIFEST_YAML).is_file():
+        return _submission(path)
+    if (path / DEFENCE_YAML).is_file():
+        return _defence(path)
+    content = read_content(path)
+    if path.name == CONTEST_YAML:
+        return DraftLine(RULES, _whole(validate(ContestRules, content, path), contest))
+    kind, data = _kind_of(path, content)
+    images = data.get(kind)
+    files = {}
+    if kind in ("controls", "examples") and isinstance(images, dict):
+        there = {sha256_of(each): each for each in files_in(path.parent / "images").values()}
+        files = {digest: each for digest, each in there.items() if digest in images}
+    return DraftLine(kind, data, files)
+
+
+def _whole(rules: ContestRules, contest: Path) -> dict[str, object]:
+    """The rules with every default, and the digests of the lists that are there."""
+    found: dict[str, object] = rules.model_dump(mode="json", exclude_none=True)
+    edition = edition_of(contest)
+    if clean_images(edition):
+        published = list_digest(eligibility_list(edition, rules.groups()))
+        found |= {"clean_set": clean_digest(edition), "published": published}
+    unpublished = unpublished_list(contest, rules.groups())
+    return found | ({"unpublished": list_digest(unpublished)} if unpublished else {})
+
+
+def _kind_of(path: Path, content: dict[str, object]) -> tuple[str, dict[str, object]]:
+    """The kind of the entry in a file, and its data. Raises CleansetError for an unknown entry."""
+    kinds = [key for key in content if key in ENTRIES]
+    # a judge's file and lists by image have the name of their kind as one of their own keys
+    data = content if kinds and kinds[0] in WHOLE else content[kinds[0]] if len(content) == len(kinds) == 1 else None
+    if not isinstance(data, dict):
+        raise CleansetError(
+            f"{path}: not an entry of a contest; expected {MANIFEST_YAML} or {DEFENCE_YAML} in a folder, "
+            f"{CONTEST_YAML}, or a file with one of {', '.join(ENTRIES)} at its top"
+        )
+    return kinds[0], data
+
+
+def _submission(folder: Path) -> DraftLine:
+    """All images beside a manifest.yaml."""
+    paths = files_in(folder)
+    data = read_content(paths.pop(MANIFEST_YAML))
+    images = [image_entry(name, read_bytes(path, MAX_IMAGE_BYTES), path) for name, path in paths.items()]
+    files = {str(image["sha256"]): paths[str(image["file"])] for image in images}
+    return DraftLine("submission", data | {"images": images}, files)
+
+
+def _defence(folder: Path) -> DraftLine:
+    """A defence, with all files of its program: those beside the defence.yaml."""
+    paths = files_in(folder)
+    data = read_content(paths.pop(DEFENCE_YAML))
+    digests = {name: sha256_of(path) for name, path in paths.items()}
+    program = data.get("program")
+    if isinstance(program, dict):
+        program["files"] = digests
+    elif paths:
+        raise CleansetError(f"{min(paths)}: beside a defence that is a model; expected {DEFENCE_YAML} alone")
+    return DraftLine("defence", data, {digest: paths[name] for name, digest in digests.items()})
 
 
 def enter(
@@ -33,8 +112,7 @@ def enter(
 
     `write`: False checks everything, and writes nothing.
     """
-    edition = edition_of(folder)
-    drafts = [draft_of(path, edition) for path in paths] + ([DraftLine(PUBLISH, {})] if publish else [])
+    drafts = [draft_of(path, folder) for path in paths] + ([DraftLine(PUBLISH, {})] if publish else [])
     if not drafts:
         raise CleansetError("nothing to enter; expected files or folders, or --publish")
     return append_checked(folder, drafts, at=at, write=write)
@@ -58,7 +136,6 @@ def enter_runs(
     folder: Path,
     names: Sequence[str] | None = None,
     *,
-    unpublished: Path | None = None,
     at: datetime.datetime | None = None,
     write: bool = False,
 ) -> Iterator[str]:
@@ -73,7 +150,7 @@ def enter_runs(
     failed = []
     for name in names or sorted(contest.defences):
         try:
-            run = run_defence(folder, contest, name, unpublished)
+            run = run_defence(folder, contest, name)
             data = run.model_dump(mode="json", exclude_none=True)
             yield from append_checked(folder, [DraftLine("run", data)], at=at) if write else [json.dumps(data)]
         except CleansetError as error:
@@ -86,16 +163,11 @@ def enter_runs(
 def check(
     folder: Path, path: Path | None = None, at: datetime.datetime | None = None, *, runs: bool = False
 ) -> list[str]:
-    """Check an entry before it is entered, an unpublished list, or all that has been entered.
+    """Check an entry before it is entered, or all that has been entered.
 
-    Of an unpublished list, a folder with one of images for each group, the line of contest.yaml that names it. `runs`:
-    compute the answers and figures of models in all runs again.
+    `runs`: compute the answers and figures of models in all runs again.
     """
     if path is not None:
-        rules = _rules(folder) if path.is_dir() else None
-        if rules is not None and all((path / group).is_dir() for group in rules.classes):
-            found = unpublished_list(path, rules.groups())
-            return [f'unpublished: "{list_digest(found)}"   # {len(found)} images']
         return enter(folder, [path], at=at, write=False)
     log = read(folder)
     contest = replay(log)
@@ -106,11 +178,3 @@ def check(
         *check_objects(edition_of(folder), log, 1, Objects(folder)),
         *(recomputed(folder, contest) if runs else ()),
     ]
-
-
-def _rules(folder: Path) -> ContestRules:
-    """The rules of a contest; before its first line, those that are to be entered."""
-    planned = folder / CONTEST_YAML
-    if planned.is_file() and not (folder / LOG).exists():
-        return validate(ContestRules, read_content(planned), planned)
-    return read(folder).rules

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from cleanset.images.codec import MAX_AREA
 from cleanset.plumbing.validation import EachOnce, Role, Section, Sha256
 from cleanset.statistics.coverage import Confidence, Eligibility
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
@@ -125,13 +124,6 @@ class SubmittedImage(Section):
     pixels_sha256: Sha256
     width: SidePixels
     height: SidePixels
-
-    @model_validator(mode="after")
-    def _no_bomb(self) -> Self:
-        # before any file is opened: a small PNG may decode to gigabytes
-        if self.width * self.height > MAX_AREA:
-            raise ValueError(f"{self.width} x {self.height} pixels; expected at most {MAX_AREA:,}")
-        return self
 
 
 class SubmissionManifest(Section):

@@ -1,20 +1,30 @@
-"""The images that were there before a submission: its images may be none of them, and people see what models see.
+"""Checks of what lines name beside themselves: their objects, copied images, outlines, and models of the edition.
 
-A copy has the same pixels but for a level on average, and is refused. Images that look alike, such as a known one
-scaled, turned or encoded anew with a low quality, may still be new, so that they are listed for the board.
+Each submitted image is compared with what was there before: the clean set, the judges' own images, earlier
+submissions. A copy has the same pixels but for a level on average, and is refused. Images that look alike, such as a
+known one scaled, turned or encoded anew with a low quality, may still be new, so that they are listed for the board.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode_file, pixels_sha256
+from cleanset.images.outlines import check_outline
 from cleanset.images.shown_otherwise import problem_for_viewers
-from cleanset.plumbing.files import sha256
+from cleanset.plumbing.files import read_bytes, sha256
+from cleanset.studies.contest.entries import PUBLISH, AnswerFile, AnyLine, Defence, Line, SubmissionManifest, short
+from cleanset.studies.contest.lists import check_published, clean_images
+from cleanset.studies.contest.log import Log
+from cleanset.studies.contest.models import check_sees
+from cleanset.studies.contest.objects import Objects
+from cleanset.studies.contest.rules import ContestLimits
 
 MAX_CHANGE = 1.0
 """Mean absolute difference of pixels, of 255, up to which an image is the known one."""
@@ -86,3 +96,64 @@ def copied(image: Image.Image, known: Iterable[KnownImage]) -> str | None:
             if change <= MAX_CHANGE:
                 return f"{each.name}, which differs by {change:.2g} of 255 on average"
     return None
+
+
+def check_objects(edition: Edition, log: Log, new: int, objects: Objects) -> Iterator[str]:
+    """Notes for the board on the lines from a number on. Raises CleansetError for the first problem in them."""
+    lines = [each for each in log.lines if each.n not in log.void]
+    known = KnownImages()
+    # other lines need no image that was there before
+    compares = any(each.kind == "submission" and each.n >= new for each in lines)
+    if compares:
+        check_published(edition, log.rules)
+        clean = clean_images(edition)
+        if not clean:
+            raise CleansetError(f"{edition.folder}: no finished set to compare images with: run dvc pull or dvc repro")
+        for path, _ in clean:
+            known.add(f"clean image {path.parent.name}/{path.name}", partial(read_bytes, path))
+    published = max((each.n for each in log.lines if each.kind == PUBLISH), default=0)
+    for line in lines:
+        if line.kind in ("controls", "examples") and (compares or line.n >= new):
+            for digest in getattr(line.entry, line.kind):
+                known.add(f"the judges' {digest}", partial(objects.read, digest))
+        elif line.kind == "submission" and compares:
+            # before its week is published nobody but the organizers has the images
+            there = all(objects.path(each.sha256).exists() for each in line.entry.images)
+            if there or line.n < published:
+                yield from _check_submission(line, objects, known, is_new=line.n >= new)
+        elif line.n >= new:
+            _check_line(edition, log.rules.limits, line, objects)
+
+
+def _check_submission(
+    line: Line[SubmissionManifest], objects: Objects, known: KnownImages, *, is_new: bool
+) -> Iterator[str]:
+    for image in line.entry.images if is_new else ():
+        path = objects.path(image.sha256)
+        data = objects.read(image.sha256)
+        if image.model_dump() != image_entry(image.file, data, path):
+            raise CleansetError(f"{line}, {image.file}: expected the size and pixels of {path}")
+        like = known.like(rgb(data, path))
+        copy = copied(rgb(data, path), like)
+        if copy is not None:
+            raise CleansetError(f"{path}: a copy of {copy}; expected a new image")
+        for each in like[:1]:
+            yield f"for the board: {image.file} in {line} looks like {each.name}"
+    for image in line.entry.images:
+        known.add(f"{image.file} in {line}", partial(objects.read, image.sha256))
+
+
+def _check_line(edition: Edition, limits: ContestLimits, line: AnyLine, objects: Objects) -> None:
+    match line.entry:
+        case AnswerFile(answers=answers):
+            for digest, answer in answers.items():
+                try:
+                    if answer.outline is not None:
+                        check_outline(answer.outline, *rgb(objects.read(digest), digest).size)
+                except ValueError as error:
+                    raise CleansetError(f"{line}: {short(digest)}: {error}") from None
+        case Defence(model=model, program=program):
+            if model is not None:
+                check_sees(edition, model.role, limits)
+            for digest in program.files.values() if program is not None else ():
+                objects.read(digest)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -14,7 +13,7 @@ from cleanset.studies.contest.objects import files_in
 from cleanset.studies.contest.rules import ContestRules
 
 UNPUBLISHED_LIST = "unpublished"
-"""The folder, beside contest.yaml, of the list that is not published; git ignores it."""
+"""The folder, beside the log, of the list that is not published; git ignores it."""
 
 
 def edition_of(folder: Path) -> Edition:
@@ -22,15 +21,8 @@ def edition_of(folder: Path) -> Edition:
     return Edition(folder / ".." / "..")
 
 
-class EligibilityImage(NamedTuple):
-    """An image whose group is known."""
-
-    path: Path
-    group: str
-
-
-EligibilityList = Mapping[str, EligibilityImage]
-"""By SHA-256, sorted."""
+EligibilityList = Mapping[str, tuple[Path, str]]
+"""The path of each image and its group, by SHA-256, sorted."""
 
 
 def clean_images(edition: Edition) -> list[tuple[Path, Entry]]:
@@ -41,12 +33,12 @@ def clean_images(edition: Edition) -> list[tuple[Path, Entry]]:
 
 def eligibility_list(edition: Edition, groups: Groups) -> EligibilityList:
     """The images of the edition's finished sets whose class is in one of the groups."""
-    found: dict[str, EligibilityImage] = {}
+    found: dict[str, tuple[Path, str]] = {}
     for path, entry in clean_images(edition):
         group = groups.group_of(entry.class_index)
         if group is not None:
             # an image in the sets of several models counts once
-            found.setdefault(entry.file_sha256, EligibilityImage(path, groups.names[group]))
+            found.setdefault(entry.file_sha256, (path, groups.names[group]))
     if not found:
         raise CleansetError(
             f"{edition.folder / 'data' / 'export'}: no image of a class of the contest; expected some in the finished "
@@ -55,22 +47,24 @@ def eligibility_list(edition: Edition, groups: Groups) -> EligibilityList:
     return dict(sorted(found.items()))
 
 
-def unpublished_list(folder: Path, groups: Groups) -> EligibilityList:
-    """The images of a list that is not published: a folder with one folder for each group, by its name.
+def unpublished_list(contest: Path, groups: Groups) -> EligibilityList:
+    """The images in `unpublished/` beside the log, which has one folder for each group, by its name; empty without it.
 
     Raises CleansetError for a group without an image.
     """
-    paths = {group: files_in(folder / group).values() for group in groups.names}
-    for group in groups.names:
-        if not paths[group]:
+    folder = contest / UNPUBLISHED_LIST
+    found: dict[str, tuple[Path, str]] = {}
+    for group in groups.names if folder.exists() else ():
+        paths = files_in(folder / group).values()
+        if not paths:
             raise CleansetError(f"{folder / group}: no image; expected a folder of images for each of the two groups")
-    images = [EligibilityImage(path, group) for group in groups.names for path in paths[group]]
-    return dict(sorted((sha256_of(each.path), each) for each in images))
+        found |= {sha256_of(path): (path, group) for path in paths}
+    return dict(sorted(found.items()))
 
 
 def list_digest(images: EligibilityList) -> str:
     """The digest of a list in contest.yaml: of a line `<group> <SHA-256>` for each image, sorted."""
-    return sha256("".join(sorted(f"{each.group} {digest}\n" for digest, each in images.items())).encode())
+    return sha256("".join(sorted(f"{group} {digest}\n" for digest, (_, group) in images.items())).encode())
 
 
 def clean_digest(edition: Edition) -> str:
@@ -91,18 +85,17 @@ def check_published(edition: Edition, rules: ContestRules) -> None:
         )
 
 
-def checked_list(contest: Path, rules: ContestRules, unpublished: Path | None) -> EligibilityList:
-    """The unpublished list that contest.yaml names, in a folder or in `unpublished/` beside it; empty without one.
+def checked_list(contest: Path, rules: ContestRules) -> EligibilityList:
+    """The unpublished list that the first line of a log names; empty without one.
 
-    Raises CleansetError for another list than the one that it names, and as `unpublished_list` does.
+    Raises CleansetError for another list, and as `unpublished_list` does.
     """
     if rules.unpublished is None:
         return {}
-    folder = unpublished or contest / UNPUBLISHED_LIST
-    found = unpublished_list(folder, rules.groups())
+    found = unpublished_list(contest, rules.groups())
     if list_digest(found) != rules.unpublished:
         raise CleansetError(
-            f"{folder}: a list with the digest {list_digest(found)}; expected the one that contest.yaml names as "
-            f"unpublished, {rules.unpublished}: cleanset contest check prints its line before the contest begins"
+            f"{contest / UNPUBLISHED_LIST}: a list with the digest {list_digest(found)}; expected {rules.unpublished}, "
+            "as the contest's first line names"
         )
     return found

@@ -117,7 +117,7 @@ class ContestRules(Section):
     """The digest of the eligibility list (`lists.list_digest`), entered with the first line."""
 
     unpublished: Sha256 | None = None
-    """The digest of the unpublished list that decides who is eligible (`lists.list_digest`)."""
+    """The digest of the unpublished list that decides who is eligible (`lists.list_digest`), entered likewise."""
 
     made_up: bool = False
     """Nothing of the contest has happened, so that the instants of entries may be chosen."""

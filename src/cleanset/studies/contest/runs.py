@@ -30,25 +30,25 @@ from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.studies.contest.state import Contest
 
 
-def run_defence(folder: Path, contest: Contest, name: str, unpublished: Path | None = None) -> DefenceRun:
+def run_defence(folder: Path, contest: Contest, name: str) -> DefenceRun:
     """One run of a defence of the contest in a folder.
 
-    `unpublished`: the folder of the list that contest.yaml names as unpublished. Raises CleansetError for a defence
-    that fails, and for an image or a file of it that is missing or has changed.
+    Raises CleansetError for a defence that fails, and for an image or a file of it that is missing or has changed.
     """
     edition = edition_of(folder)
+    defence = contest.course(name).defence
     known = _published_list(edition, contest)
-    hidden = checked_list(folder, contest.rules, unpublished)
+    hidden = checked_list(folder, contest.rules)
     paths = _paths(known, Objects(folder), contest.images)
     for sha in hidden.keys() & paths.keys():
         raise CleansetError(
-            f"{hidden[sha].path}: a published image; expected only unpublished ones in the unpublished list: remove it"
+            f"{hidden[sha][0]}: a published image; expected only unpublished ones in the unpublished list: remove it"
         )
-    answer = _answering(edition, Objects(folder), contest.course(name).defence, contest)
+    answer = _answering(edition, Objects(folder), defence, contest)
     answers, seconds = answer(paths)
     found = None
     if hidden:
-        figures = _figures(hidden, answer({sha: each.path for sha, each in hidden.items()})[0])
+        figures = _figures(hidden, answer({sha: path for sha, (path, _) in hidden.items()})[0])
         found = UnpublishedResult(list_sha256=list_digest(hidden), eligible=figures.is_eligible)
     return DefenceRun(
         defence=name,
@@ -74,7 +74,7 @@ def _published_list(edition: Edition, contest: Contest) -> EligibilityList:
 
 def _paths(known: EligibilityList, objects: Objects, published: Mapping[str, object]) -> dict[str, Path]:
     """The clean images and the published ones, by SHA-256. Raises CleansetError for one that is missing or changed."""
-    paths = {sha: each.path for sha, each in known.items()} | {sha: objects.path(sha) for sha in published}
+    paths = {sha: path for sha, (path, _) in known.items()} | {sha: objects.path(sha) for sha in published}
     # before the defence runs, which may take long
     for sha, path in paths.items():
         read_known(path, sha, "run cleanset contest check")
@@ -83,7 +83,7 @@ def _paths(known: EligibilityList, objects: Objects, published: Mapping[str, obj
 
 def _figures(known: EligibilityList, answers: Mapping[str, str]) -> Eligibility:
     """The counts of a defence on a list."""
-    correct = np.array([answers[sha] == each.group for sha, each in known.items()])
+    correct = np.array([answers[sha] == group for sha, (_, group) in known.items()])
     return eligibility(correct, np.array([answers[sha] == ABSTAIN for sha in known]))
 
 

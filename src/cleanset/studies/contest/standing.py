@@ -9,10 +9,9 @@ from cleanset.errors import CleansetError
 from cleanset.plumbing.machine import without_garbage_collection
 from cleanset.studies.contest.defence_course import DefenceStanding, Shares, those_that_apply
 from cleanset.studies.contest.entries import team_of
-from cleanset.studies.contest.line_rules import apply_line
 from cleanset.studies.contest.log import Log
 from cleanset.studies.contest.rules import after
-from cleanset.studies.contest.state import Contest
+from cleanset.studies.contest.state import Contest, apply_line
 
 
 @without_garbage_collection()

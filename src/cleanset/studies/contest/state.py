@@ -1,17 +1,21 @@
-"""A contest after some lines of its log, from one day to the next; `line_rules` says what each line does."""
+"""A contest after some lines of its log, from one day to the next, and what each kind of line does to it.
+
+So also who may enter what, when, how much and only once: a line that breaks a rule is refused wherever the log is read.
+"""
 
 import datetime
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import shown
+from cleanset.studies.contest import entries
 from cleanset.studies.contest.defence_course import DefenceCourse, DefenceStanding
-from cleanset.studies.contest.entries import JudgeExample, short, team_of
+from cleanset.studies.contest.entries import AnyLine, JudgeExample, Line, SubmittedImage, short, team_of
 from cleanset.studies.contest.image_course import ImageCourse, SubmittedImages
-from cleanset.studies.contest.judges import Draw, JudgeRecord, drawn_controls
-from cleanset.studies.contest.judging import ControlImage
-from cleanset.studies.contest.rules import ABSTAIN, ContestRules, after
+from cleanset.studies.contest.judging import ControlImage, Draw, JudgeAnswer, JudgeRecord, control_count, drawn_controls
+from cleanset.studies.contest.rules import ABSTAIN, INVALID, ContestRules, after, week_of_day
 
 
 class Contest:
@@ -111,3 +115,183 @@ class Contest:
         if sha256 not in self.images:
             raise CleansetError(f"{short(sha256)}: no published image; expected one whose week has ended")
         return self.images[sha256]
+
+
+def apply_line(contest: Contest, line: AnyLine) -> None:
+    """Go on to a line. Raises CleansetError, which names it, if it breaks a rule."""
+    contest.begin_day(line.day)
+    try:
+        # the first line and a void change nothing by themselves
+        if line.kind in _HANDLERS:
+            _HANDLERS[line.kind](contest, line)
+    except CleansetError as error:
+        raise CleansetError(f"{line}: {error}") from None
+
+
+def _check_one_of(what: str, name: str, known: Collection[str]) -> None:
+    if name not in known:
+        raise CleansetError(f"unknown {what} {shown(name)}; expected one of {', '.join(sorted(known))}")
+
+
+def _team(contest: Contest, line: Line[entries.Team]) -> None:
+    contest.teams.add(line.entry.name)
+
+
+def _roster(contest: Contest, line: Line[entries.Roster]) -> None:
+    contest.roster |= {*line.entry.judges}
+
+
+def _controls(contest: Contest, line: Line[entries.ControlsFile]) -> None:
+    for sha256, one in line.entry.controls.items():
+        _check_groups(contest, sha256, one)
+    contest.controls |= line.entry.controls
+
+
+def _examples(contest: Contest, line: Line[entries.ExamplesFile]) -> None:
+    contest.examples |= line.entry.examples
+
+
+def _check_groups(contest: Contest, sha256: str, one: ControlImage | JudgeAnswer) -> None:
+    groups = contest.rules.classes
+    if one.contains.keys() != groups.keys():
+        given = ", ".join(map(shown, one.contains)) or "nothing"
+        raise CleansetError(f"{short(sha256)}: contains {given}; expected {', '.join(groups)}")
+
+
+def _defence(contest: Contest, line: Line[entries.Defence]) -> None:
+    name = line.entry.name
+    team = team_of(name)
+    _check_one_of("team", team, contest.teams)
+    if name in contest.defences:
+        raise CleansetError(f"{name}: entered before; expected another name for whatever has changed")
+    most = contest.rules.limits.defences
+    if sum(team_of(each) == team for each in contest.defences) >= most:
+        raise CleansetError(f"{most} defences of {team} are there; expected at most {most}, limits.defences")
+    contest.defences[name] = DefenceCourse(contest.rules, line.entry, contest.submitted)
+
+
+def _stake(contest: Contest, line: Line[entries.Stake]) -> None:
+    for name in line.entry.defences:
+        course = contest.course(name)
+        if course.stake is not None:
+            raise CleansetError(f"{name}: staked a second time; expected one stake for each defence")
+        course.stake = line
+
+
+def _submission(contest: Contest, line: Line[entries.SubmissionManifest]) -> None:
+    entry = line.entry
+    _check_one_of("team", entry.team, contest.teams)
+    if contest.course(entry.target).stake is None:
+        raise CleansetError(f"{entry.target} is not staked; expected a target that is staked")
+    contest.a_day[entry.team, line.day] += len(entry.images)
+    today = contest.a_day[entry.team, line.day]
+    most = contest.rules.limits.images_a_day
+    if today > most:
+        raise CleansetError(f"{today} images of {entry.team} on {line.day}; expected at most {most}")
+    for image in entry.images:
+        _check_image(contest, image)
+        place = f"as {image.file} in {line}"
+        for digest in (image.sha256, image.pixels_sha256):
+            if contest.known.setdefault(digest, place) is not place:
+                raise CleansetError(f"{image.file}: submitted before, {contest.known[digest]}; expected a new image")
+        contest.submitted.waiting.append((line, image))
+
+
+def _check_image(contest: Contest, image: SubmittedImage) -> None:
+    limits = contest.rules.limits
+    size = f"{image.file}: {image.width} x {image.height} pixels"
+    if image.width != image.height:
+        raise CleansetError(f"{size}; expected a square image: models look at the central square of others")
+    if not limits.min_side <= image.width <= limits.max_side:
+        raise CleansetError(f"{size}; expected {limits.min_side} to {limits.max_side} a side")
+    if image.sha256 in contest.controls:
+        raise CleansetError(f"{image.file}: a control image of the judges; expected one that they do not know")
+
+
+def _publish(contest: Contest, line: Line[entries.Publication]) -> None:
+    submitted = contest.submitted
+    if not submitted.waiting:
+        raise CleansetError("no submission before it; expected one")
+    since = submitted.waiting[0][0].day
+    last = contest.draws[-1].week if contest.draws else datetime.date.min
+    friday = week_of_day(max(since, after(last, 1)))
+    if line.day < friday:
+        raise CleansetError(f"on {line.day}; expected a day from {friday} on, the Friday that ends the week")
+    for submission, image in submitted.waiting:
+        course = ImageCourse(contest.rules, image, submission, line.day)
+        submitted.published[image.sha256] = course
+        submitted.open[image.sha256] = course
+    number = control_count(len(submitted.waiting), contest.rules.judges.controls)
+    contest.draws.append(Draw(line.day, frozenset(contest.controls if number else ()), number))
+    submitted.weeks.append((line.n, since))
+    submitted.waiting.clear()
+
+
+def _answers(contest: Contest, line: Line[entries.AnswerFile]) -> None:
+    judge = line.entry.judge
+    _check_one_of("judge", judge, contest.roster)
+    drawn = contest.drawn(judge).get(line.entry.week)
+    if drawn is None:
+        raise CleansetError(f"no week was published on {line.entry.week}; expected the day of one that was")
+    record = contest.judges.setdefault(judge, JudgeRecord())
+    new = {each: answer for each, answer in line.entry.answers.items() if record.answers.get(each) is None}
+    for sha256, answer in line.entry.answers.items():
+        if record.answers.setdefault(sha256, answer) != answer:
+            raise CleansetError(f"{short(sha256)} was answered otherwise before; expected the same answer")
+    for sha256 in new.keys() & contest.controls.keys():
+        record.add_control(new[sha256], contest.controls[sha256])
+    other = (new.keys() & contest.controls.keys()) - {*drawn} or {*drawn} - record.answers.keys()
+    if other:
+        raise CleansetError(
+            f"answers of {judge} {'with' if min(other) in new else 'lacking'} control image {short(min(other))}; "
+            f"expected answers to all {len(drawn)} that were drawn for this judge, and to no other: finish the week at "
+            "the judge page"
+        )
+    # settled with its line, so that no later control takes a verdict back
+    counts = record.problem(contest.rules.judges) is None
+    for sha256, answer in new.items():
+        _check_groups(contest, sha256, answer)
+        if sha256 not in contest.controls:
+            course = contest.image(sha256)
+            if course.week != line.entry.week:
+                raise CleansetError(f"{short(sha256)} was not published on {line.entry.week}; expected one that was")
+            course.answer(judge, answer, line.day, counts=counts)
+            if course.appeals_until is not None:
+                contest.closing.setdefault(course.appeals_until, set()).add(sha256)
+
+
+def _appeal(contest: Contest, line: Line[entries.Appeal]) -> None:
+    entry = line.entry
+    _check_one_of("team", entry.team, contest.teams)
+    image = contest.image(entry.image)
+    group = image.verdict.group if image.verdict is not None else None
+    image.appeal(line, contest.breaking(entry.image, group))
+
+
+def _decision(contest: Contest, line: Line[entries.BoardDecision]) -> None:
+    _check_one_of("verdict", line.entry.verdict or INVALID, [*contest.rules.classes, INVALID])
+    contest.image(line.entry.image).decide(line)
+    contest.note_final(line.entry.image)
+
+
+def _run(contest: Contest, line: Line[entries.DefenceRun]) -> None:
+    run = line.entry
+    course = contest.course(run.defence)
+    model = course.runs[0].entry.model if course.runs else run.model
+    if run.model != model:
+        raise CleansetError(
+            f"a run of a model with the digest {run.model}; expected {model}, as in its first run: the model's entry "
+            "in the edition's params.yaml has changed"
+        )
+    if run.answers.keys() != contest.images.keys():
+        other = min(run.answers.keys() ^ contest.images.keys())
+        raise CleansetError(f"other images than the published ones, such as {short(other)}; expected an answer to each")
+    course.runs.append(line)
+    contest.note_answers(run.defence, run.answers)
+
+
+_HANDLERS: Mapping[str, Callable[[Contest, AnyLine], None]] = {
+    "team": _team, "roster": _roster, "controls": _controls, "examples": _examples, "defence": _defence,
+    "stake": _stake, "submission": _submission, "publish": _publish, "answers": _answers, "appeal": _appeal,
+    "decision": _decision, "run": _run,
+}  # fmt: skip

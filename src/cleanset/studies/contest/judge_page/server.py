@@ -19,8 +19,7 @@ from cleanset.images.outlines import MAX_COORDINATE, Point
 from cleanset.plumbing.file_locks import only_run
 from cleanset.studies.contest.judge_page.session import JudgeSession
 from cleanset.studies.contest.judge_page.tab import JudgeTab
-from cleanset.studies.contest.judges import JudgeTask
-from cleanset.studies.contest.judging import CONTAINS
+from cleanset.studies.contest.judging import CONTAINS, JudgeTask
 from cleanset.web import MIN_SHOWN_SECONDS, pages
 from cleanset.web.keys import SentKey
 

@@ -6,10 +6,8 @@ from typing import Literal
 
 from cleanset.errors import CleansetError, cut
 from cleanset.images.outlines import MAX_CORNERS, Point
-from cleanset.studies.contest.judge_page.drafts import JudgeDraft, JudgeStep
-from cleanset.studies.contest.judge_page.session import JudgeSession
-from cleanset.studies.contest.judges import JudgeTask
-from cleanset.studies.contest.judging import CONTAINS, Contains
+from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeSession, JudgeStep
+from cleanset.studies.contest.judging import CONTAINS, Contains, JudgeTask
 
 ANSWER_OF_KEY: dict[str, Contains] = dict(zip("1234", CONTAINS, strict=True))
 STATED = {"y": True, "n": False}
