@@ -234,13 +234,18 @@ def _answers(contest: Contest, line: Line[entries.AnswerFile]) -> None:
     if drawn is None:
         raise CleansetError(f"no week was published on {line.entry.week}; expected the day of one that was")
     record = contest.judges.setdefault(judge, JudgeRecord())
-    new = {each: answer for each, answer in line.entry.answers.items() if record.answers.get(each) is None}
+    new = {}
     for sha256, answer in line.entry.answers.items():
-        if record.answers.setdefault(sha256, answer) != answer:
+        before = record.answers.setdefault(sha256, answer)
+        if before is answer:
+            new[sha256] = answer
+        elif before != answer:
             raise CleansetError(f"{short(sha256)} was answered otherwise before; expected the same answer")
     for sha256 in new.keys() & contest.controls.keys():
         record.add_control(new[sha256], contest.controls[sha256])
-    other = (new.keys() & contest.controls.keys()) - {*drawn} or {*drawn} - record.answers.keys()
+    # not by set operations, which would go through all answers of the judge
+    other = [each for each in new if each in contest.controls and each not in drawn]
+    other += [each for each in drawn if each not in record.answers]
     if other:
         raise CleansetError(
             f"answers of {judge} {'with' if min(other) in new else 'lacking'} control image {short(min(other))}; "
