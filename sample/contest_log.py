@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cleanset.studies.contest.entering import append_checked, enter, enter_runs
-from cleanset.studies.contest.log import LOG, DraftLine
-from cleanset.studies.contest.objects import OBJECTS
+from cleanset.studies.contest.log import LOG, OBJECTS, DraftLine
 from cleanset.studies.contest.rules import parse_instant
 
 CONTEST = Path("studies", "contest")

@@ -35,7 +35,7 @@ from cleanset.plumbing.files import (
 from cleanset.plumbing.folder_updates import updating
 from cleanset.sets.archive import signer
 from cleanset.sets.folder import read_regular_file
-from cleanset.studies.contest.objects import read_content
+from cleanset.studies.contest.log import read_content
 from cleanset.studies.realness.ratings import texts_of
 from tests.small_disks import small_disk_at
 from tests.time_limits import at_most

@@ -265,7 +265,7 @@ OF_PEOPLE = [
     "studies.attacks.study.read_attack_params",
     "studies.contest.judge_page.session.read_answers",
     "studies.contest.models.read_image",
-    "studies.contest.objects.read_content",
+    "studies.contest.log.read_content",
     "studies.realness.plan_files.read_texts",
     "studies.realness.ratings.read_ratings",
     "studies.robustness.families.read_study_params",

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from cleanset.classes import imagenet
 from cleanset.studies.contest import standing as standing_module
-from cleanset.studies.contest.defence_course import DefenceStanding
-from cleanset.studies.contest.image_course import ImageCourse
+from cleanset.studies.contest.courses import DefenceStanding, ImageCourse
 from cleanset.studies.contest.log import Log
 from cleanset.studies.contest.rules import week_of_day
 from cleanset.studies.contest.standing import Standing

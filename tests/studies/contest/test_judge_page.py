@@ -17,8 +17,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.contest.entering import enter
 from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeSession
 from cleanset.studies.contest.judge_page.tab import JudgeTab
-from cleanset.studies.contest.log import read
-from cleanset.studies.contest.objects import read_content
+from cleanset.studies.contest.log import read, read_content
 from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.standing import replay
 from tests.browser_tab import PATIENCE, SOURCE, WINDOW, Pages, Server

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 from cleanset.errors import CleansetError
 from cleanset.report.thumbnails import PageImage
 from cleanset.studies.contest.log import Log, read
-from cleanset.studies.contest.page import contest_page, write_page
+from cleanset.studies.contest.report import contest_page, write_page
 from tests.report.pages import opened, soup, tables, violations
 from tests.studies.contest.made import (
     BIRD,

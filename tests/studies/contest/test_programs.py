@@ -9,7 +9,7 @@ import pytest
 from cleanset.errors import CleansetError
 from cleanset.studies.contest import programs
 from cleanset.studies.contest.entries import Defence
-from cleanset.studies.contest.objects import Objects
+from cleanset.studies.contest.log import Objects
 from cleanset.studies.contest.programs import ProgramDefence, nameless_copy, write_files
 from tests.studies.contest.on_disk import digest, png
 

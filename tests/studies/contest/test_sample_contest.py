@@ -18,10 +18,9 @@ from scipy.optimize import minimize
 from cleanset.edition.create import make_edition
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.entering import check, enter
-from cleanset.studies.contest.log import LOG, read
-from cleanset.studies.contest.objects import OBJECTS, Objects, read_content
-from cleanset.studies.contest.page import write_page
+from cleanset.studies.contest.log import LOG, OBJECTS, Objects, read, read_content
 from cleanset.studies.contest.programs import ProgramDefence
+from cleanset.studies.contest.report import write_page
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.runs import run_defence
 from cleanset.studies.contest.standing import replay

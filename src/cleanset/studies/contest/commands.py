@@ -127,7 +127,7 @@ def page(on: On, contest: ContestFolder = HERE) -> None:
     and results/page_images/.
     """
     from cleanset.studies.contest.log import read
-    from cleanset.studies.contest.page import write_page
+    from cleanset.studies.contest.report import write_page
 
     typer.echo(str(write_page(contest, read(contest), on.date())))
 

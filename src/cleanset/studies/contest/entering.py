@@ -13,18 +13,19 @@ from cleanset.plumbing.progress import print_notice
 from cleanset.plumbing.validation import check_known, validate
 from cleanset.studies.contest.entries import ENTRIES, PUBLISH, RULES, WHOLE
 from cleanset.studies.contest.images import check_objects, image_entry
-from cleanset.studies.contest.lists import (
+from cleanset.studies.contest.log import DraftLine, Log, Objects, append, files_in, read, read_content
+from cleanset.studies.contest.rules import ContestRules
+from cleanset.studies.contest.runs import (
     clean_digest,
     clean_images,
     edition_of,
     eligibility_list,
     list_digest,
+    number_of,
+    recomputed,
+    run_defence,
     unpublished_list,
 )
-from cleanset.studies.contest.log import DraftLine, Log, append, read
-from cleanset.studies.contest.objects import Objects, files_in, read_content
-from cleanset.studies.contest.rules import ContestRules
-from cleanset.studies.contest.runs import number_of, recomputed, run_defence
 from cleanset.studies.contest.standing import check_voids, replay
 
 CONTEST_YAML = "contest.yaml"

@@ -20,11 +20,10 @@ from cleanset.images.outlines import check_outline
 from cleanset.images.shown_otherwise import problem_for_viewers
 from cleanset.plumbing.files import read_bytes, sha256
 from cleanset.studies.contest.entries import PUBLISH, AnswerFile, AnyLine, Defence, Line, SubmissionManifest, short
-from cleanset.studies.contest.lists import check_published, clean_images
-from cleanset.studies.contest.log import Log
+from cleanset.studies.contest.log import Log, Objects
 from cleanset.studies.contest.models import check_sees
-from cleanset.studies.contest.objects import Objects
 from cleanset.studies.contest.rules import ContestLimits
+from cleanset.studies.contest.runs import check_published, clean_images
 
 MAX_CHANGE = 1.0
 """Mean absolute difference of pixels, of 255, up to which an image is the known one."""

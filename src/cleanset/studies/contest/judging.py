@@ -83,9 +83,9 @@ class ImageVerdict(NamedTuple):
 
 
 @cache
-def _exact(share: float) -> Fraction:
+def _min_doubled_area(object_share: float, width: int, height: int) -> int:
     # of the text: 0.1 as a float is slightly more than 1/10
-    return Fraction(str(share))
+    return math.ceil(2 * Fraction(str(object_share)) * width * height)
 
 
 def verdict(answers: Sequence[JudgeAnswer], width: int, height: int, object_share: float = 0.5) -> ImageVerdict:
@@ -95,7 +95,7 @@ def verdict(answers: Sequence[JudgeAnswer], width: int, height: int, object_shar
     largest object at least `object_share` of the image, neither truncated nor occluded, and real. A question that a
     judge was asked and did not answer counts against the image.
     """
-    share = _exact(object_share)
+    least = _min_doubled_area(object_share, width, height)
     group = answers[0].object_of
     found: set[RejectionReason] = set()
     for each in answers:
@@ -104,10 +104,7 @@ def verdict(answers: Sequence[JudgeAnswer], width: int, height: int, object_shar
             found.add("ambiguous")
         if object_of is None:
             continue
-        if (
-            each.outline is None
-            or doubled_area(each.outline) * share.denominator < 2 * share.numerator * width * height
-        ):
+        if each.outline is None or doubled_area(each.outline) < least:
             found.add("too_small")
         if each.real is not True:
             found.add("depiction")
@@ -191,11 +188,6 @@ class JudgeRecord:
     answers: dict[str, JudgeAnswer] = field(default_factory=dict)
     control_count: int = 0
     correct: int = 0
-
-    def add_control(self, answer: JudgeAnswer, control: ControlImage) -> None:
-        """Score the answer to a control."""
-        self.control_count += 1
-        self.correct += control.is_met_by(answer)
 
     def problem(self, rules: JudgingRules) -> str | None:
         """Why what the judge answers now does not count; None if it does."""

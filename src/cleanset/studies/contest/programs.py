@@ -26,7 +26,7 @@ from cleanset.images.codec import decode
 from cleanset.plumbing.validation import shown
 from cleanset.plumbing.yaml_files import data_beside
 from cleanset.studies.contest.entries import Defence, Program
-from cleanset.studies.contest.objects import Objects
+from cleanset.studies.contest.log import Objects
 from cleanset.studies.contest.rules import ABSTAIN
 
 RUNSC = "runsc"

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.machine import without_garbage_collection
-from cleanset.studies.contest.defence_course import DefenceStanding, Shares, those_that_apply
+from cleanset.studies.contest.courses import DefenceStanding, Shares, those_that_apply
 from cleanset.studies.contest.entries import team_of
 from cleanset.studies.contest.log import Log
 from cleanset.studies.contest.rules import after

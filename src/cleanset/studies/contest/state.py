@@ -5,15 +5,14 @@ So also who may enter what, when, how much and only once: a line that breaks a r
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.validation import shown
 from cleanset.studies.contest import entries
-from cleanset.studies.contest.defence_course import DefenceCourse, DefenceStanding
+from cleanset.studies.contest.courses import DefenceCourse, DefenceStanding, ImageCourse, SubmittedImages
 from cleanset.studies.contest.entries import AnyLine, JudgeExample, Line, SubmittedImage, short, team_of
-from cleanset.studies.contest.image_course import ImageCourse, SubmittedImages
 from cleanset.studies.contest.judging import ControlImage, Draw, JudgeAnswer, JudgeRecord, control_count, drawn_controls
 from cleanset.studies.contest.rules import ABSTAIN, INVALID, ContestRules, after, week_of_day
 
@@ -241,17 +240,7 @@ def _answers(contest: Contest, line: Line[entries.AnswerFile]) -> None:
             new[sha256] = answer
         elif before != answer:
             raise CleansetError(f"{short(sha256)} was answered otherwise before; expected the same answer")
-    for sha256 in new.keys() & contest.controls.keys():
-        record.add_control(new[sha256], contest.controls[sha256])
-    # not by set operations, which would go through all answers of the judge
-    other = [each for each in new if each in contest.controls and each not in drawn]
-    other += [each for each in drawn if each not in record.answers]
-    if other:
-        raise CleansetError(
-            f"answers of {judge} {'with' if min(other) in new else 'lacking'} control image {short(min(other))}; "
-            f"expected answers to all {len(drawn)} that were drawn for this judge, and to no other: finish the week at "
-            "the judge page"
-        )
+    _score_controls(contest, judge, new, drawn)
     # settled with its line, so that no later control takes a verdict back
     counts = record.problem(contest.rules.judges) is None
     for sha256, answer in new.items():
@@ -263,6 +252,22 @@ def _answers(contest: Contest, line: Line[entries.AnswerFile]) -> None:
             course.answer(judge, answer, line.day, counts=counts)
             if course.appeals_until is not None:
                 contest.closing.setdefault(course.appeals_until, set()).add(sha256)
+
+
+def _score_controls(contest: Contest, judge: str, new: Mapping[str, JudgeAnswer], drawn: Sequence[str]) -> None:
+    """Score new answers to controls: to all that were drawn for the judge in the week, and to no others."""
+    record = contest.judges[judge]
+    controls = [each for each in new if each in contest.controls]
+    other = [*(each for each in controls if each not in drawn), *(each for each in drawn if each not in record.answers)]
+    if other:
+        raise CleansetError(
+            f"answers of {judge} {'with' if other[0] in new else 'lacking'} control image {short(other[0])}; expected "
+            f"answers to all {len(drawn)} that were drawn for this judge, and to no other: finish the week at the "
+            "judge page"
+        )
+    for sha256 in controls:
+        record.control_count += 1
+        record.correct += contest.controls[sha256].is_met_by(new[sha256])
 
 
 def _appeal(contest: Contest, line: Line[entries.Appeal]) -> None:

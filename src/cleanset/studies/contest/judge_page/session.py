@@ -17,8 +17,7 @@ from cleanset.plumbing.files import read_bytes, replace_file
 from cleanset.plumbing.validation import Section, Sha256, shown, validate
 from cleanset.studies.contest.entries import AnswerFile, short
 from cleanset.studies.contest.judging import STATEMENTS, Contains, JudgeAnswer, JudgeRecord, JudgeTask, tasks_of_week
-from cleanset.studies.contest.log import read
-from cleanset.studies.contest.objects import Objects, read_content
+from cleanset.studies.contest.log import Objects, read, read_content
 from cleanset.studies.contest.standing import replay
 from cleanset.studies.contest.state import Contest
 from cleanset.web.images import Photos
