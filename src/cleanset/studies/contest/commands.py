@@ -23,10 +23,6 @@ ContestFolder = Annotated[
 ]
 
 
-def _in_utc(at: datetime.datetime | None) -> datetime.datetime | None:
-    return None if at is None else at.replace(tzinfo=datetime.UTC)
-
-
 On = Annotated[datetime.datetime, typer.Option("--on", help="A day such as 2026-11-27, in UTC.", formats=["%Y-%m-%d"])]
 At = Annotated[
     datetime.datetime | None,
@@ -34,7 +30,6 @@ At = Annotated[
         "--at",
         help="The instant, for a contest that is made up.",
         formats=["%Y-%m-%dT%H:%M:%SZ"],
-        callback=_in_utc,
         show_default="now",
     ),
 ]

@@ -3,7 +3,7 @@
 import asyncio
 import datetime
 import sys
-from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -15,28 +15,16 @@ from pydantic import Field
 from starlette.responses import PlainTextResponse, Response
 
 from cleanset.errors import CleansetError
-from cleanset.images.outlines import MAX_COORDINATE, Point
+from cleanset.images.outlines import MAX_COORDINATE
 from cleanset.plumbing.file_locks import only_run
 from cleanset.studies.contest.judge_page.session import JudgeSession
 from cleanset.studies.contest.judge_page.tab import JudgeTab
-from cleanset.studies.contest.judging import CONTAINS, JudgeTask
+from cleanset.studies.contest.judging import JudgeTask
 from cleanset.web import MIN_SHOWN_SECONDS, pages
 from cleanset.web.keys import SentKey
 
-ANSWER_WORDS = {
-    "definitely_yes": ("Definitely yes", "and no other judge will say no"),
-    "rather_yes": ("Rather yes", "I am not sure"),
-    "rather_no": ("Rather no", "I am not sure"),
-    "definitely_no": ("Definitely no", "and no other judge will say yes"),
-}
-"""The answers in the words of the page, each with its claim."""
 AHEAD = 3
 """Number of images that the browser loads in advance."""
-
-
-def url_of(session: JudgeSession, sha256: str) -> str:
-    """The address of an image, which reveals nothing about it."""
-    return f"image/{session.tokens[sha256]}"
 
 
 def render(tab: JudgeTab) -> str:
@@ -46,14 +34,10 @@ def render(tab: JudgeTab) -> str:
         "tab": tab,
         "session": session,
         "groups": session.groups,
-        "words": ANSWER_WORDS,
-        "answers": [(str(number), *ANSWER_WORDS[name]) for number, name in enumerate(CONTAINS, start=1)],
-        "url_of": lambda sha256: url_of(session, sha256),
-        "path": _path,
         "done": sum(task.sha256 in session.answers for task in session.tasks),
         "all": len(session.tasks),
         # the next images, for the browser to load in advance
-        "ahead": " ".join(url_of(session, task.sha256) for task in session.waiting()[1 : 1 + AHEAD]),
+        "ahead": " ".join(f"image/{session.tokens[task.sha256]}" for task in session.waiting()[1 : 1 + AHEAD]),
         "min_shown_seconds": MIN_SHOWN_SECONDS,
     }
     if tab.mode == "image" and tab.task is not None:
@@ -64,24 +48,16 @@ def render(tab: JudgeTab) -> str:
 def _of_image(session: JudgeSession, task: JudgeTask) -> dict[str, object]:
     """What the page shows of an image; `size` None: it cannot be shown."""
     draft = session.draft_of(task)
-    try:
+    size = None
+    with suppress(CleansetError):
         size = session.size(task.sha256)
-    except CleansetError:
-        size = None
     step = draft.step(session.groups)
     return {"task": task, "draft": draft, "step": step, "size": size, "object": draft.object_of(session.groups)}
 
 
-def _path(corners: Sequence[Point], *, closed: bool) -> str:
-    """The corners as the commands of an SVG path."""
-    return "M" + "L".join(f"{x} {y}" for x, y in corners) + ("Z" if closed else "")
-
-
 @cache
 def _templates() -> Environment:
-    templates = pages.html_templates("cleanset.studies.contest.judge_page")
-    templates.filters["words"] = lambda name: name.replace("_", " ").replace("-", " ")
-    return templates
+    return pages.html_templates("cleanset.studies.contest.judge_page")
 
 
 STATIC = Path(__file__).parent / "static"
@@ -118,16 +94,6 @@ class JudgeElements(pages.KeyedTab):
         """Carry out a key."""
         seen = sent.subject if sent.is_subject_seen and any(sent.seen.values()) else None
         self._tab.press(sent.key, seen, sent.point, sent.corner)
-
-
-def build(session: JudgeSession, lock: asyncio.Lock) -> None:
-    """Make the page that each tab opens; `lock` is held while the session is used."""
-
-    @ui.page("/", title="Judging images")
-    async def page() -> None:
-        ui.add_head_html(_HEAD)
-        async with lock:
-            JudgeElements(JudgeTab(session), lock)
 
 
 def serve_images(app: FastAPI, session: JudgeSession) -> None:
@@ -180,6 +146,14 @@ def application(session: JudgeSession) -> FastAPI:
     """Page, images and static files."""
     app = pages.new_application()
     serve_images(app, session)
-    build(session, asyncio.Lock())
+    # held while the session is used
+    lock = asyncio.Lock()
+
+    @ui.page("/", title="Judging images")
+    async def page() -> None:
+        ui.add_head_html(_HEAD)
+        async with lock:
+            JudgeElements(JudgeTab(session), lock)
+
     pages.serve_page(app, STATIC, "Judging images")
     return app
