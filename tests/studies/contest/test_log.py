@@ -66,9 +66,9 @@ FIRST = {"classes": {"bicycle": ["n02835271"], "bird": ["n01514668"]}, "teams": 
     ("changed", "message"),
     [
         ({"n": 1}, r"number 1 after '0000.*; expected 0 after 0000"),
-        ({"n": True}, "n: expected an integer; found True"),
+        ({"n": 5}, "number 5 after"),
         ({"prev": "1" * 64}, "expected 0 after 0000"),
-        ({"at": "2026-11-01"}, "at: Input should have timezone info"),
+        ({"at": "2026-11-01"}, "at: .*; expected an instant in UTC"),
         ({"kind": "vote"}, "unknown kind of entry 'vote'"),
         ({"kind": "team", "data": {"name": "blue"}}, "team; expected contest in the first line"),
         (
@@ -82,8 +82,8 @@ FIRST = {"classes": {"bicycle": ["n02835271"], "bird": ["n01514668"]}, "teams": 
             {"data": FIRST | {"classes": {"abstain": [], "bird": []}}},
             "classes.abstain.*: expected a name other than abstain, invalid",
         ),
-        ({"data": [1]}, "data: expected a dictionary"),
-        ({"signatures": {}}, "unknown key 'signatures'; expected n, at, kind, prev, data"),
+        ({"data": [1]}, "expected keys and values"),
+        ({"signatures": {}}, "expected the keys n, at, kind, prev, data"),
     ],
 )
 def test_a_line_by_itself(changed: dict[str, Any], message: str, made: OnDisk) -> None:

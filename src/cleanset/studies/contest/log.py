@@ -10,19 +10,16 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import AwareDatetime, Field
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.file_locks import locked
 from cleanset.plumbing.files import read_known, read_text, replace_file, sha256
 from cleanset.plumbing.json_files import parse_json
 from cleanset.plumbing.machine import without_garbage_collection
-from cleanset.plumbing.validation import Section, check_known, shown, validate
+from cleanset.plumbing.validation import check_known, shown, validate
 from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.studies.contest.entries import ENTRIES, RULES, AnyLine, Line
-from cleanset.studies.contest.rules import ContestRules
+from cleanset.studies.contest.rules import ContestRules, parse_instant
 
 OBJECTS = "objects"
 MAX_CHARACTERS = 2**26
@@ -72,18 +69,9 @@ def files_in(folder: Path) -> dict[str, Path]:
 LOG = "log.jsonl"
 START = "0" * 64
 """`prev` of the first line."""
+KEYS = ("n", "at", "kind", "prev", "data")
 BEGIN = "cleanset contest enter contest.yaml begins one anew"
 UNCHANGED = "take it from whoever has it unchanged, such as git checkout"
-
-
-class LineText(Section):
-    """The keys of a line."""
-
-    n: int
-    at: Annotated[AwareDatetime, Field(strict=False)]
-    kind: str
-    prev: str
-    data: dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +103,25 @@ class Log:
 
     def add(self, text: str, where: str) -> None:
         """Add a line. Raises CleansetError unless it follows the line before, and is an entry by itself."""
-        found = validate(LineText, parse_json(text, where, "a line of the log"), where, f": {UNCHANGED}")
+        content = parse_json(text, where, "a line of the log")
+        if not isinstance(content, dict) or tuple(content) != KEYS:
+            raise CleansetError(f"{where}: {shown(content)}; expected the keys {', '.join(KEYS)}: {UNCHANGED}")
         number = len(self.lines)
-        if (found.n, found.prev) != (number, self.head):
+        if (content["n"], content["prev"]) != (number, self.head):
             raise CleansetError(
-                f"{where}: number {found.n} after {shown(found.prev)}; expected {number} after {self.head}, the line "
-                f"before: {UNCHANGED}"
+                f"{where}: number {content['n']} after {shown(content['prev'])}; expected {number} after {self.head}, "
+                f"the line before: {UNCHANGED}"
             )
-        kind = found.kind
-        check_known("kind of entry", kind, ENTRIES)
+        kind = content["kind"]
+        check_known("kind of entry", str(kind), ENTRIES)
         if (kind == RULES) != (number == 0):
             raise CleansetError(f"{where}: {kind}; expected contest in the first line, and there alone")
         # the rules of a contest that an earlier version began are others
-        entry = validate(ENTRIES[kind], found.data, f"{where} ({kind})", f": {BEGIN}" if kind == RULES else "")
-        at = found.at.astimezone(datetime.UTC)
+        entry = validate(ENTRIES[kind], content["data"], f"{where} ({kind})", f": {BEGIN}" if kind == RULES else "")
+        try:
+            at = parse_instant(str(content["at"]))
+        except ValueError as error:
+            raise CleansetError(f"{where}: at: {error}; expected an instant in UTC: {UNCHANGED}") from None
         digest = sha256(text.encode())
         line: AnyLine = Line(n=number, at=at, day=at.date(), kind=kind, entry=entry, text=text, digest=digest)
         if kind == "void":

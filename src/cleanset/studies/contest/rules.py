@@ -4,6 +4,7 @@ The defaults are those of Brown et al., Unrestricted Adversarial Examples (2018)
 """
 
 import datetime
+from functools import lru_cache
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -20,8 +21,9 @@ ABSTAIN = "abstain"
 INVALID = "invalid"
 
 
+@lru_cache(maxsize=1024)
 def parse_instant(text: str) -> datetime.datetime:
-    """The instant in a text such as 2026-11-27T23:59:59Z, with its time zone. Raises ValueError for anything else."""
+    """The instant in a text such as 2026-11-27T23:59:59Z, with its time zone. Raises ValueError for another one."""
     return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
 
 

@@ -4,7 +4,7 @@ So also who may enter what, when, how much and only once: a line that breaks a r
 """
 
 import datetime
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ class Contest:
         """Images of a team on a day."""
         self.submitted = SubmittedImages()
         self.images = self.submitted.published
-        self.closing: dict[datetime.date, set[str]] = {}
+        self.closing: defaultdict[datetime.date, set[str]] = defaultdict(set)
         """By the last day for appeals, the images that may become final at its end."""
         self._given: dict[str, dict[str, set[str]]] = {}
         self._drawn: dict[str, dict[datetime.date, list[str]]] = {}
@@ -240,7 +240,8 @@ def _answers(contest: Contest, line: Line[entries.AnswerFile]) -> None:
             new[sha256] = answer
         elif before != answer:
             raise CleansetError(f"{short(sha256)} was answered otherwise before; expected the same answer")
-    _score_controls(contest, judge, new, drawn)
+    if contest.controls:
+        _score_controls(contest, judge, new, drawn)
     # settled with its line, so that no later control takes a verdict back
     counts = record.problem(contest.rules.judges) is None
     for sha256, answer in new.items():
@@ -251,7 +252,7 @@ def _answers(contest: Contest, line: Line[entries.AnswerFile]) -> None:
                 raise CleansetError(f"{short(sha256)} was not published on {line.entry.week}; expected one that was")
             course.answer(judge, answer, line.day, counts=counts)
             if course.appeals_until is not None:
-                contest.closing.setdefault(course.appeals_until, set()).add(sha256)
+                contest.closing[course.appeals_until].add(sha256)
 
 
 def _score_controls(contest: Contest, judge: str, new: Mapping[str, JudgeAnswer], drawn: Sequence[str]) -> None:
