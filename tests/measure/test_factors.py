@@ -14,7 +14,7 @@ from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.request import Request
-from cleanset.measure.command import run
+from cleanset.measure.evaluation import run
 from cleanset.measure.factors import (
     FACTORS,
     PROTOTYPES,

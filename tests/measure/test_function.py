@@ -14,7 +14,7 @@ import cleanset
 from cleanset.errors import CleansetError
 from cleanset.measure.measures import Accuracy
 from tests.measure.conftest import draw
-from tests.measure.test_command import SURE
+from tests.measure.test_evaluation import SURE
 
 pytestmark = pytest.mark.slow
 

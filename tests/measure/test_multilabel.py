@@ -12,7 +12,7 @@ from cleanset.dataset.label_sources import ImageLabels
 from cleanset.edition.paths import Edition
 from cleanset.errors import InputError
 from cleanset.evaluation.request import Request
-from cleanset.measure.command import run
+from cleanset.measure.evaluation import run
 from cleanset.measure.multilabel import SetLabels, labels_from, multilabel_accuracies
 from cleanset.measure.rendering import as_text, write_page
 from cleanset.statistics.shares import wilson

@@ -20,7 +20,7 @@ from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.request import Request
-from cleanset.measure.command import run
+from cleanset.measure.evaluation import run
 from cleanset.measure.function import evaluate
 from cleanset.measure.measures import Accuracy
 from cleanset.measure.predictions import (

@@ -14,7 +14,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.request import Request
 from cleanset.evaluation.user_model import AmongClasses
-from cleanset.measure.command import run
+from cleanset.measure.evaluation import run
 from cleanset.measure.measured_models import accuracy_card
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from cleanset.errors import CleansetError
 from cleanset.evaluation.request import Request
 from cleanset.evaluation.specs import ModuleModel
 from cleanset.evaluation.user_model import CommandNetwork, callable_of, load_module, tensors_sha256
-from cleanset.measure.command import run
+from cleanset.measure.evaluation import run
 from cleanset.measure.measured_models import notes_of, results_content
 from cleanset.measure.sets import open_set
 from cleanset.scoring.decoding import pixels_of

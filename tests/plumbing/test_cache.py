@@ -10,7 +10,7 @@ import pytest
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.request import Request
-from cleanset.measure.command import failed_package
+from cleanset.measure.evaluation import failed_package
 from cleanset.plumbing.cache import cache_folder
 
 NO_UID = 4_000_000_123

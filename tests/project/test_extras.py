@@ -47,7 +47,7 @@ try_imports("", *parts.pop("")[1:])
 MODULES = {
     "": "cli loading sets.fetching.fetch sets.verify sets.rebuild sets.archive sets.image_set sets.description "
     "sets.published.image_set sets.published.source_images "
-    "measure.command measure.rendering measure.function report.hints report.look",
+    "measure.evaluation measure.rendering measure.function report.hints report.look",
     "evaluate": "cli measure.run measure.function",
     "torch": "loading sets.torch_dataset",
     "study": "cli studies.realness.analysis_report studies.realness.mixed",

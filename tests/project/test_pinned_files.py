@@ -27,9 +27,9 @@ from cleanset.edition.params import Model
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.request import Request
-from cleanset.measure.command import run as evaluate
 from cleanset.measure.compare.releases import diff
 from cleanset.measure.compare.result_files import read_results
+from cleanset.measure.evaluation import run as evaluate
 from cleanset.measure.sets import open_set
 from cleanset.plumbing.files import sha256
 from cleanset.review.audit import SetImage, new_plan

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 import cleanset
 from cleanset.edition.paths import Edition
 from cleanset.evaluation.request import Request
-from cleanset.measure.command import run
+from cleanset.measure.evaluation import run
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from PIL import Image
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.request import Request
-from cleanset.measure import command
+from cleanset.measure import evaluation as measuring
 from cleanset.measure.function import evaluate
 from cleanset.scoring.logits import Groups
 from cleanset.studies.attacks import earlier_disk
@@ -140,7 +140,7 @@ def of_edition(place: Place, name: str) -> None:
 
 def of_evaluate(place: Place, name: str) -> None:
     """`cleanset evaluate`."""
-    command.run(place.edition, place.wanted(name))
+    measuring.run(place.edition, place.wanted(name))
 
 
 def of_python(place: Place, name: str) -> None:
@@ -214,7 +214,7 @@ def test_answers_that_depend_on_more_than_the_image(name: str, place: Place) -> 
     with pytest.raises(CleansetError, match=r"^score mine: the network gives an image other logits (when|in) .*: turn"):
         of_edition(place, name)
     assert not place.edition.scores("mine").exists()
-    _, (row,) = command.run(place.edition, place.wanted(name))
+    _, (row,) = measuring.run(place.edition, place.wanted(name))
     assert row.is_deterministic is False
     found = evaluation.run(place.edition, place.wanted(name), place.folder / name, place.folder / "few.yaml")
     assert found.random == [f"nets:{name}"]
@@ -244,5 +244,5 @@ def test_what_is_accepted(
 
 
 def test_log_probabilities_have_the_confidences_of_their_logits(place: Place) -> None:
-    (one,), (other,) = (command.run(place.edition, place.wanted(name))[1] for name in ("honest", "log_softmax"))
+    (one,), (other,) = (measuring.run(place.edition, place.wanted(name))[1] for name in ("honest", "log_softmax"))
     assert one.measures.calibration_error == pytest.approx(other.measures.calibration_error, abs=1e-12)

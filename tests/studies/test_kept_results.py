@@ -17,7 +17,7 @@ from PIL import Image
 
 from cleanset.edition.paths import Edition
 from cleanset.evaluation.request import Request
-from cleanset.measure import command
+from cleanset.measure import evaluation as measuring
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
 from cleanset.studies.attacks import evaluation as attacks
@@ -170,7 +170,7 @@ def text_of(out: Path, *names: str) -> Results:
 
 def evaluate(model: str, _folder: Path, out: Path, **options: Any) -> Results:
     forget_modules()
-    command.run(Edition(Path("nowhere")), Request("set", [model], device="cpu", out=out, **options))
+    measuring.run(Edition(Path("nowhere")), Request("set", [model], device="cpu", out=out, **options))
     return text_of(out, "results.json")
 
 

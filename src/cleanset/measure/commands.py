@@ -80,7 +80,7 @@ def evaluate(
     contract of a MODULE:CALLABLE. Predictions made elsewhere need no torch.
     """
     from cleanset.evaluation.request import Request
-    from cleanset.measure import command, measured_models, rendering
+    from cleanset.measure import evaluation, measured_models, rendering
     from cleanset.plumbing.file_locks import only_run
 
     wanted = Request(
@@ -100,7 +100,7 @@ def evaluate(
     )
     # what a user's module prints must not stand within the results
     with redirect_stdout(sys.stderr), only_run(out):
-        measured, rows = command.run(Edition(edition), wanted)
+        measured, rows = evaluation.run(Edition(edition), wanted)
     if form is not None:
         table = rendering.leaderboard_for_paper if factors is None else rendering.factors_for_paper
         show(table(measured, rows).in_form(form))

@@ -29,9 +29,9 @@ from cleanset.evaluation.measures import Measure
 from cleanset.evaluation.request import Request
 from cleanset.evaluation.specs import file_stems
 from cleanset.measure import measured_models, rendering
-from cleanset.measure.command import run
 from cleanset.measure.comparability import ComparabilityCard, first_difference
 from cleanset.measure.compare.result_files import RESULTS
+from cleanset.measure.evaluation import run
 from cleanset.measure.function import evaluate
 from cleanset.measure.measured_models import MeasuredModel, accuracy_card, results_json
 from cleanset.measure.measures import MEASURES, Accuracy, Confusion, DeclaredMeasure, Measures
@@ -296,7 +296,10 @@ def test_below_float64_it_says_how_far_it_is(mine: str, folder: Path, capsys: py
         (Request("x", ["a:b"], role="standard"), r"--role standard: goes with a list \(.csv\); x is a set"),
         (Request("x", ["a:b"], precision="half"), "--precision: expected 'float64', .*; found 'half'"),
         (Request("x", ["a:b"], device="tpu"), "--device: .*found 'tpu'"),
-        (Request("x", ["a:b"], out=Path(__file__)), "test_command.py: a file; expected a folder, new or of an earlier"),
+        (
+            Request("x", ["a:b"], out=Path(__file__)),
+            "test_evaluation.py: a file; expected a folder, new or",
+        ),
     ],
 )
 def test_what_cannot_be_measured(wanted: Request, message: str) -> None:
