@@ -1,6 +1,7 @@
 """The command line: all commands by task, those that know editions and studies both, and messages of errors."""
 
 import io
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -153,6 +154,7 @@ def review_status(
 ) -> None:
     """Show the settled classes and the images still to be reviewed."""
     # here, not in review/commands.py: reviews know nothing of finished sets
+    from cleanset.edition.stage_inputs import misread_inputs
     from cleanset.review import status as progress_of_reviews
     from cleanset.sets.made_from import outdated_sets
 
@@ -163,7 +165,7 @@ def review_status(
         from cleanset.review.page import team as progress
 
         of_team = progress.progress_of_team(Edition(edition), reviewers)
-    lines = outdated_sets(Edition(edition))
+    lines = [*outdated_sets(Edition(edition)), *misread_inputs(edition)]
     if as_json:
         print(progress_of_reviews.as_json(found, progress.as_json(of_team) if of_team else None, outdated=lines))
         return
@@ -273,7 +275,13 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
     try:
-        app()
+        if "DVC_STAGE" in os.environ:
+            from cleanset.edition.stage_inputs import noted_inputs
+
+            with noted_inputs():
+                app()
+        else:
+            app()
     except (CleansetError, ModuleNotFoundError, MemoryError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             sys.exit(EXIT_OF_CLOSED_PIPE)

@@ -19,6 +19,7 @@ from cleanset.edition.dvc_files import is_whole
 from cleanset.edition.params import Dataset, Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.repository import scm_problem
+from cleanset.edition.stage_inputs import misread_inputs, projects_in
 from cleanset.errors import CleansetError
 from cleanset.plumbing.files import check_no_links, is_there, md5_of, read_bytes, read_text, sha256_of, write_bytes
 from cleanset.plumbing.progress import found_in_threads
@@ -69,6 +70,7 @@ def run(edition: Edition) -> EditionStatus:
         known.save()
     unseen += [*_changed_scores(edition, params), *_changed_modules(edition, params)]
     unseen += [*_broken_lock(edition), *_refused_reviews(edition, params)]
+    unseen += [line for project in projects_in(edition.folder) for line in misread_inputs(project)]
     if problem := scm_problem(edition.folder):
         unseen.append(problem)
     return EditionStatus(

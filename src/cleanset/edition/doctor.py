@@ -14,12 +14,13 @@ from shlex import quote
 import yaml
 
 from cleanset.edition.code_link import relink_code
-from cleanset.edition.dvc_files import MD5_FORM, Stage, lock_files, object_path, stages_in
+from cleanset.edition.dvc_files import MD5_FORM, Stage, cache_folder, lock_files, md5_of_list, object_path, stages_in
 from cleanset.edition.locks import repair_locks
 from cleanset.edition.repository import add_attributes, mend_scm
+from cleanset.edition.stage_inputs import projects_in, unlock_misread
 from cleanset.errors import CleansetError, one_line, reason
 from cleanset.plumbing.file_locks import is_locked
-from cleanset.plumbing.files import WORKSPACE_LOCK, md5, md5_of, read_text
+from cleanset.plumbing.files import WORKSPACE_LOCK, md5_of, read_text
 from cleanset.plumbing.progress import found_in_threads
 from cleanset.plumbing.validation import shown
 
@@ -100,13 +101,10 @@ def examine(edition: Path, *, quick: bool) -> Findings:
     if not (edition / ".dvc").is_dir():
         raise CleansetError(f"{edition}: no DVC project; expected the folder of an edition: run it there")
     repaired = [*relink_code(edition), *repair_locks(edition), *mend_scm(edition), *add_attributes(edition)]
+    repaired += [line for project in projects_in(edition) for line in unlock_misread(project)]
     if quick:
         return Findings(repaired)
-    from dvc.config import Config
-
-    folder = Config(dvc_dir=str(edition / ".dvc"))["cache"].get("dir")
-    cache = Path(folder) if folder else edition / ".dvc" / "cache"
-    hashed, rotten, unchecked = rotten_files(edition, cache)
+    hashed, rotten, unchecked = rotten_files(edition, cache_folder(edition))
     return Findings(repaired, hashed, rotten=rotten, unchecked=unchecked, leftovers=leftovers(edition))
 
 
@@ -187,7 +185,7 @@ def _check_unlisted(edition: Path, outs: Iterable[Out], cache: Path) -> tuple[in
         paths = {path: path.relative_to(out.path).as_posix() for path in out.path.rglob("*") if path.is_file()}
         if not out.path.is_dir():
             continue
-        found = _md5_of_list(paths)
+        found = md5_of_list(paths)
         here = _word(out.path, edition)
         anew = f"rm -r {here} && dvc repro -f -s {quote(out.stage)}"
         if found == out.md5 or not out.is_cached:
@@ -198,13 +196,6 @@ def _check_unlisted(edition: Path, outs: Iterable[Out], cache: Path) -> tuple[in
         elif found != out.md5:
             rotten.append(Rotten(out.path, found, out.md5, anew))
     return hashed, rotten, unchecked
-
-
-def _md5_of_list(paths: Mapping[Path, str]) -> str:
-    """The MD5 that DVC gives a folder: that of its list, in this JSON, of files by their names below the folder."""
-    entries = [{"md5": md5_of(path), "relpath": name} for path, name in paths.items()]
-    entries.sort(key=lambda entry: entry["relpath"])
-    return md5([json.dumps(entries, sort_keys=True).encode()]) + ".dir"
 
 
 def _files(out: Out, cache: Path, unreadable: Collection[Path]) -> Iterator[_File]:

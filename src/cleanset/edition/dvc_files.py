@@ -3,8 +3,9 @@
 It is read without the settings of its .dvc/config, which may be a stranger's.
 """
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import yaml
 
 from cleanset.errors import CleansetError, reason
-from cleanset.plumbing.files import check_no_links
+from cleanset.plumbing.files import check_no_links, md5, md5_of
 from cleanset.plumbing.validation import shown
 
 if TYPE_CHECKING:
@@ -143,6 +144,21 @@ def lock_files(edition: Path) -> list[Path]:
         if is_plain and not (child / ".dvc").is_dir():
             found += lock_files(child)
     return sorted(found)
+
+
+def md5_of_list(paths: Mapping[Path, str]) -> str:
+    """The MD5 that DVC gives a folder: that of its list, in this JSON, of files by their names below the folder."""
+    entries = [{"md5": md5_of(path), "relpath": name} for path, name in paths.items()]
+    entries.sort(key=lambda entry: entry["relpath"])
+    return md5([json.dumps(entries, sort_keys=True).encode()]) + ".dir"
+
+
+def cache_folder(project: Path) -> Path:
+    """The folder of a project's DVC cache."""
+    from dvc.config import Config
+
+    folder = Config(dvc_dir=str(project / ".dvc"))["cache"].get("dir")
+    return Path(folder) if folder else project / ".dvc" / "cache"
 
 
 @contextmanager

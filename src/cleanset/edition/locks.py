@@ -4,8 +4,6 @@ import fcntl
 import re
 from pathlib import Path
 
-import psutil
-
 from cleanset.edition.dvc_files import is_whole, lock_files
 from cleanset.edition.git import GitError, run_git
 from cleanset.errors import CleansetError
@@ -25,7 +23,7 @@ def repair_locks(edition: Path) -> list[str]:
     """
     tmp = edition / ".dvc" / "tmp"
     check_no_links(edition, tmp / "whole")
-    check_idle(tmp)
+    check_idle(edition)
     done = []
     rwlock = tmp / "rwlock"
     if rwlock.is_file() and _processes(rwlock) is None:
@@ -99,19 +97,27 @@ def _git(lock: Path, *arguments: str) -> str:
         return ""
 
 
-def check_idle(tmp: Path) -> None:
-    """Raise CleansetError if a DVC process is at work in the project whose `.dvc/tmp` this is."""
+def check_idle(project: Path) -> None:
+    """Raise CleansetError if a DVC process is at work in a project."""
+    if found := dvc_at_work(project):
+        raise CleansetError(f"{project / '.dvc'}: DVC is at work ({found}): wait until it has ended")
+
+
+def dvc_at_work(project: Path) -> str:
+    """The process of DVC that is at work in a project, or the lock that one holds; empty for none."""
+    tmp = project / ".dvc" / "tmp"
     for pid in _processes(tmp / "rwlock") or ():
         if _is_dvc(pid):
-            raise CleansetError(f"{tmp.parent}: DVC is at work (process {pid}): wait until it has ended")
+            return f"process {pid}"
     # a process that has just started is not in that list yet, but holds one of these
-    for name in ("lock", "rwlock.lock"):
-        if (tmp / name).is_file() and _is_locked(tmp / name):
-            raise CleansetError(f"{tmp.parent}: DVC is at work ({name} is held): wait until it has ended")
+    held = (name for name in ("lock", "rwlock.lock") if (tmp / name).is_file() and _is_locked(tmp / name))
+    return next((f"{name} is held" for name in held), "")
 
 
 def _is_dvc(pid: int) -> bool:
     """Whether a process runs DVC; another program may have got the number of one that was killed."""
+    import psutil  # comes with DVC, and is no part of a plain installation
+
     try:
         # the name may come first (dvc), second (python dvc) or third (python -m dvc)
         return any("dvc" in Path(part).name for part in psutil.Process(pid).cmdline()[:3])

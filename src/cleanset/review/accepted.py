@@ -12,6 +12,7 @@ from cleanset.dataset.folder import LabelledImages, labels_text, read_images, re
 from cleanset.dataset.pinned import difference, digests_of, pinned_text, read_pinned
 from cleanset.edition.about import About, read_about
 from cleanset.edition.create import OF_TRAINING, TRAINING, check_none_empty, training_with_labels
+from cleanset.edition.locks import check_idle
 from cleanset.edition.models import pin_models
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
@@ -62,10 +63,11 @@ def accept(
 
     `scores`: a new table of scores, in place of the one that was brought. `card`: a card.yaml, which is copied into
     params.yaml. `tables`: labels and names, which are copied into the edition, and which its pipeline then depends on.
-    `renamed`: classes that have another name now. Returns a summary of the changes. Raises CleansetError if the edition
-    is of ImageNet's images, has no images.sha256, if brought scores are of other images than today's, and if a class
-    with verdicts seems to have another name.
+    `renamed`: classes that have another name now. Returns a summary of the changes. Raises CleansetError while DVC is
+    at work there, if the edition is of ImageNet's images, has no images.sha256, if brought scores are of other images
+    than today's, and if a class with verdicts seems to have another name.
     """
+    check_idle(edition.folder)
     # what a killed call has left beside the files that it was writing
     remove_abandoned(edition.folder)
     params = read_params(edition.folder)

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from cleanset.edition.code_link import CHECKOUT
 from cleanset.edition.lists import check_list, list_files
+from cleanset.edition.locks import check_idle
 from cleanset.edition.models import Models, change_models, models_from_texts, pin_models, with_lists
 from cleanset.edition.params import SOURCES_WITH, Model, read_params
 from cleanset.edition.paths import Edition
@@ -153,9 +154,10 @@ def pin(edition: Edition) -> list[str]:
     """Write the SHA-256 of all unpinned weights and lists into params.yaml; return the roles.
 
     Missing weights are downloaded first. From then on other bytes are refused. The code of custom models is pinned as
-    it is now.
+    it is now. Raises CleansetError while DVC is at work there.
     """
     folder = edition.folder
+    check_idle(folder)
     digests: dict[str, dict[str, str]] = {}
     for role, model in read_params(folder).models.items():
         if model.module is not None:
@@ -175,8 +177,10 @@ def pin(edition: Edition) -> list[str]:
 def change(edition: Edition, add: list[str], weights: Path | None, remove: list[str]) -> list[str]:
     """Add and remove models in params.yaml and dvc.yaml; return a line for each change.
 
-    `add`: as `model_from_text` takes it. `weights`: a local file for the one added model.
+    `add`: as `model_from_text` takes it. `weights`: a local file for the one added model. Raises CleansetError while
+    DVC is at work there.
     """
+    check_idle(edition.folder)
     new = with_lists(models_from_texts(add), edition.folder)
     new, modules = with_modules(new, Path(), edition.folder)
     check_fit(modules, edition.folder)

@@ -128,15 +128,19 @@ def run(folder: Path, decode: bool, signers: Path | None = None, expected: str |
 
 
 def _of_edition(folder: Path) -> Iterator[Problem]:
-    """The problem of a set in an edition that would give another one today."""
-    if edition_of_set(folder) is None:
+    """The problems of a set in an edition that would give another one today."""
+    edition = edition_of_set(folder)
+    if edition is None:
         return
     # most sets that people verify lie outside of an edition, and need none of what reads one
+    from cleanset.edition.stage_inputs import REPAIR, misread_stages
     from cleanset.sets.made_from import REMEDY, outdated
 
     if changed := outdated(folder):
         before = f"made before a change of {first_names(changed, 3)}"
         yield Problem("outdated", MANIFEST, before, f"today's set: {REMEDY}")
+    for found in misread_stages(edition.folder, f"data/export/{folder.absolute().name}"):
+        yield Problem("outdated", MANIFEST, found.text, f"today's set: {REPAIR}")
 
 
 def _of_release(found: Verification, names: Sequence[str], expected: str | None) -> Iterator[Problem]:

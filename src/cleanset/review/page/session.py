@@ -91,6 +91,8 @@ class SessionState:
     """Whether gold items count like other images; no more once nothing else is asked."""
 
     told_about_text: bool = False
+    told_about_dvc: bool = False
+    """Whether a tab has been told of the `dvc repro` that is running."""
     """Whether a tab has told that no text is looked for."""
 
 

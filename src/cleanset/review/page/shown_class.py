@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 
+from cleanset.edition.locks import dvc_at_work
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.review.page.actions import ASKING_FILTER, Base, Mode, Overlay
@@ -244,6 +245,7 @@ class ShownClass:
             raise
         self.draft = None
         self.close()
+        self._tell_of_dvc()
         if was.questions and not self.cursor.status.questions:
             self._leave_settled()
         elif self.order.filter == "boxes to draw" and lacks_box(was) and not lacks_box(self.cursor.status):
@@ -251,6 +253,16 @@ class ShownClass:
                 self._go_on(self.cursor.class_index)
             else:
                 self.order.filter = "to review"
+
+    def _tell_of_dvc(self) -> None:
+        """Tell once of a `dvc repro` that is running, as it may have read the reviews before this verdict."""
+        state = self.session.state
+        is_at_work = bool(dvc_at_work(self.session.stored.folder.parent))
+        if is_at_work and not state.told_about_dvc:
+            self.notice = Notice(
+                "dvc repro is running, and may have read the reviews already: run it again at its end."
+            )
+        state.told_about_dvc = is_at_work
 
     def _leave_settled(self) -> None:
         """Go on to the next class, with a notice about the one that is left."""
@@ -261,4 +273,5 @@ class ShownClass:
         count = self.session.library.params.export.images_per_class
         of_count = "" if count == "all" else f" of {count} images"
         said = _STATE_LEFT[state].format(lacking=self.session.lacking_in_words(left) + of_count)
-        self.notice = Notice(f"{self.session.library.classes.names[left].name} {said}")
+        told = f" {self.notice.text}" if self.notice else ""
+        self.notice = Notice(f"{self.session.library.classes.names[left].name} {said}{told}")

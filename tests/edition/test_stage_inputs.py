@@ -1,0 +1,333 @@
+"""What a stage reads while DVC runs it: an input that changes meanwhile is never locked with results without it."""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from dvc.dependency import ParamsDependency
+from dvc.repo import Repo
+
+from cleanset.edition import stage_inputs
+from cleanset.edition.doctor import examine
+from cleanset.edition.locks import check_idle
+from cleanset.edition.stage_inputs import declared_files, misread_inputs, noted_inputs, projects_in, unlock_misread
+from cleanset.errors import CleansetError
+from tests.checkouts import Checkout
+from tests.ten_images import drawn_image
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROJECTS = (".", "studies/robustness", "studies/attacks", "studies/training", "studies/contest")
+
+
+def one_of_each(project: str) -> Iterator[tuple[str, str]]:
+    """A stage of each kind of a project: its name with the first model."""
+    kinds = set[str]()
+    for name in declared_files(REPOSITORY / project):
+        if (kind := name.partition("@")[0]) not in kinds:
+            kinds.add(kind)
+            yield project, name
+
+
+STAGES = [each for project in PROJECTS for each in one_of_each(project)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("project", [*PROJECTS, "imagenet", "imagenet-published"])
+def test_files_params_and_digests_are_those_of_dvc(project: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY / project)
+    declared = declared_files(Path())
+    reader = stage_inputs._Reader(Path())
+    with Repo() as repo:
+        stages = repo.stage.load_all("dvc.yaml")
+        assert sorted(stage.name for stage in stages) == sorted(declared)
+        for stage in stages:
+            found = declared[stage.name]
+            params = {dep.def_path: dep for dep in stage.deps if isinstance(dep, ParamsDependency)}
+            files = {os.path.normpath(dep.def_path): dep for dep in stage.deps if dep not in params.values()}
+            assert sorted(found.deps) == sorted(files)
+            assert sorted(found.outs) == sorted(out.def_path for out in stage.outs)
+            assert {path: sorted(keys) for path, keys in found.params.items()} == {
+                path: sorted(dep.params) for path, dep in params.items()
+            }
+            assert reader.params(found.params) == {
+                path: stage_inputs._plain(dep.read_params()) for path, dep in params.items()
+            }
+            for path, dep in files.items():
+                assert reader.digest(path) == (dep.get_hash().value if dep.exists else None)
+
+
+def small_project(tmp_path: Path, project: str, name: str) -> Path:
+    """A project with the real dvc.yaml and params, and for each dependency of a stage a file or folder of its own."""
+    edition = tmp_path / "edition"
+    for each in {".", "studies/robustness", project}:
+        (edition / each / ".dvc").mkdir(parents=True)
+        for file in ("dvc.yaml", "params.yaml"):
+            shutil.copy(REPOSITORY / each / file, edition / each / file)
+    folder = (edition / project).resolve()
+    for dep in declared_files(folder)[name].deps:
+        path = folder / dep
+        is_file = bool(path.suffix) or path.name == "VERSION"
+        path = path if is_file else path / "a.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("before\n")
+    return folder
+
+
+def change_file(path: Path, text: str) -> None:
+    (path if path.is_file() else path / "a.yaml").write_text(text)
+
+
+def change_param(path: Path, key: str) -> None:
+    content: Any = yaml.safe_load(path.read_text())
+    *tables, last = key.split(".")
+    table = content
+    for part in tables:
+        table = table[part]
+    table[last] = "changed"
+    path.write_text(yaml.safe_dump(content))
+
+
+def lock(folder: Path, name: str) -> None:
+    """Write the dvc.lock that DVC would now write after the stage."""
+    declared = declared_files(folder)[name]
+    reader = stage_inputs._Reader(folder)
+    (folder / "dvc.lock").write_text(
+        yaml.safe_dump(
+            {
+                "schema": "2.0",
+                "stages": {
+                    "another": {"cmd": "true", "outs": []},
+                    name: {
+                        "cmd": "x",
+                        "deps": [{"path": f"./{dep}", "md5": reader.digest(dep)} for dep in declared.deps],
+                        "params": reader.params(declared.params),
+                        "outs": [{"path": out, "md5": reader.digest(out)} for out in declared.outs],
+                    },
+                },
+            },
+            sort_keys=False,
+        )
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("project", "name"), STAGES)
+def test_every_dependency_of_every_stage(
+    project: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Changed while the stage runs, between its end and DVC's hashing, and back again."""
+    folder = small_project(tmp_path, project, name)
+    monkeypatch.chdir(folder)
+    declared = declared_files(folder)[name]
+
+    def stage() -> Any:
+        monkeypatch.setenv("DVC_STAGE", name)
+        return noted_inputs()
+
+    for out in declared.outs:
+        path = folder / out
+        if not any(other != out and other.startswith(f"{out}/") for other in declared.deps):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("result\n")
+    for dep in declared.deps:
+        with pytest.raises(CleansetError, match="changed while the stage ran"), stage():
+            change_file(folder / dep, "changed\n")
+        assert misread_inputs(folder) == []
+        change_file(folder / dep, "before\n")
+        with stage():
+            # written anew with the same content
+            change_file(folder / dep, "before\n")
+        lock(folder, name)
+        assert misread_inputs(folder) == []
+        change_file(folder / dep, "changed\n")
+        lock(folder, name)
+        change_file(folder / dep, "before\n")
+        assert [dep in line for line in misread_inputs(folder)] == [True]
+        assert len(unlock_misread(folder)) == 1
+        assert (name in (folder / "dvc.lock").read_text(), misread_inputs(folder)) == (False, [])
+    for file, keys in declared.params.items():
+        for key in keys:
+            text = (folder / file).read_text()
+            with pytest.raises(CleansetError, match=f"{key} in .*changed while the stage ran"), stage():
+                change_param(folder / file, key)
+            (folder / file).write_text(text)
+            with stage():
+                # a param that no stage names
+                (folder / file).write_text(f"{text}\nunnamed: 1\n")
+            (folder / file).write_text(text)
+            lock(folder, name)
+            assert misread_inputs(folder) == []
+            content = yaml.safe_load((folder / "dvc.lock").read_text())
+            content["stages"][name]["params"][file][key] = "changed"
+            (folder / "dvc.lock").write_text(yaml.safe_dump(content, sort_keys=False))
+            assert [f"{key} in {file}" in line for line in misread_inputs(folder)] == [True]
+            unlock_misread(folder)
+
+
+def test_a_failed_stage_and_another_program_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = small_project(tmp_path, ".", "crops")
+    monkeypatch.chdir(folder)
+    for name in ("crops", "unknown", "../edition/dvc.yaml:crops"):
+        monkeypatch.setenv("DVC_STAGE", name)
+        with pytest.raises(SystemExit), noted_inputs():
+            raise SystemExit(2)
+        assert "DVC_STAGE" not in os.environ
+    assert list(Path(".dvc").rglob("*.json")) == []
+    monkeypatch.setenv("DVC_STAGE", "../edition/dvc.yaml:crops")
+    with noted_inputs():
+        raise SystemExit(0)
+    (note,) = Path(".dvc").rglob("*.json")
+    assert json.loads(note.read_text())["stage"] == "crops"
+    # another one of a pipeline that this project does not write
+    Path("dvc.yaml").write_text("stages:\n  crops:\n    foreach: [1]\n    do: {cmd: x}\n")
+    monkeypatch.setenv("DVC_STAGE", "crops@1")
+    with noted_inputs():
+        pass
+
+
+def test_results_of_another_run_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as after dvc checkout of another branch, whose dvc.lock has other outputs."""
+    folder = small_project(tmp_path, ".", "crops")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("DVC_STAGE", "crops")
+    with noted_inputs():
+        Path("data/crops.parquet").write_text("result\n")
+    change_file(Path("reviews"), "changed\n")
+    lock(folder, "crops")
+    assert len(misread_inputs(folder)) == 1
+    Path("data/crops.parquet").write_text("another\n")
+    lock(folder, "crops")
+    assert misread_inputs(folder) == []
+
+
+def test_a_large_dependency_is_known_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_inputs, "HASHED_BYTES", 3)
+    folder = small_project(tmp_path, ".", "crops")
+    monkeypatch.chdir(folder)
+    path = Path("reviews/a.yaml")
+    before = path.stat()
+    monkeypatch.setenv("DVC_STAGE", "crops")
+
+    def rewrite_in_place() -> None:
+        with path.open("r+") as file:
+            file.write("BEFORE")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    with pytest.raises(CleansetError, match="crops: reviews changed while the stage ran"), noted_inputs():
+        rewrite_in_place()
+
+
+@pytest.fixture
+def edition(tmp_path: Path) -> Checkout:
+    """An edition of two classes of three images each, ready for dvc repro, with clean images."""
+    for number, key in enumerate(("cat", "dog")):
+        (tmp_path / "photos" / key).mkdir(parents=True)
+        for place in range(3):
+            drawn_image(40, 40, seed=10 * number + place).save(tmp_path / "photos" / key / f"{place}.png")
+    at = Checkout(tmp_path)
+    at.run("git", "init", "--quiet")
+    at.run("cleanset", "edition", "mine", "--images", "photos")
+    params = tmp_path / "mine" / "params.yaml"
+    params.write_text(params.read_text().replace("unreviewed: pending", "unreviewed: clean"))
+    return Checkout(tmp_path / "mine")
+
+
+def racing(at: Checkout, stage: str, before: str, after: str, *, runs: bool = False) -> Checkout:
+    """The edition with a `cleanset` that changes params.yaml once a stage has ended, before DVC hashes it.
+
+    `runs`: while it runs, instead.
+    """
+    program = at.folder.parent / "bin" / "cleanset"
+    program.parent.mkdir(exist_ok=True)
+    change = f"sed -i 's/{before}/{after}/' {at.folder}/params.yaml; rm {program}"
+    real = shutil.which("cleanset")
+    order = f'"{real}" "$@"; code=$?; {change}' if not runs else f'({change}) & "{real}" "$@"; code=$?'
+    program.write_text(f'#!/bin/bash\nif [ "$1" != {stage} ]; then exec "{real}" "$@"; fi\n{order}\nexit $code\n')
+    program.chmod(0o755)
+    return Checkout(at.folder, {"PATH": f"{program.parent}:{os.environ['PATH']}"})
+
+
+def images_of(at: Checkout) -> int:
+    return len((at.folder / "data/export/images/manifest.csv").read_text().splitlines()) - 1
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_change_before_dvc_hashes_comes_with_the_next_repro(edition: Checkout) -> None:
+    """Neither dvc.lock nor DVC's run cache keeps what was made without it."""
+    race = racing(edition, "review_apply", "images_per_class: 3", "images_per_class: 2")
+    done = race.run("dvc", "repro", check=False)
+    assert done.returncode != 0
+    assert (
+        "dvc.lock: review_apply@images ran before a change of export.images_per_class in params.yaml, which DVC has "
+        "locked with it: run dvc repro again"
+    ) in done.stderr
+    edition.run("dvc", "repro")
+    assert images_of(edition) == 4
+    assert edition.run("cleanset", "status").returncode == 0
+    # from the run cache
+    (edition.folder / "dvc.lock").unlink()
+    edition.run("dvc", "repro")
+    assert images_of(edition) == 4
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_change_after_the_last_stage_is_said_and_mended(edition: Checkout) -> None:
+    edition.run("dvc", "repro")
+    params = edition.folder / "params.yaml"
+    params.write_text(params.read_text().replace("images_per_class: 3", "images_per_class: 2"))
+    edition.run("dvc", "repro", "select", "crops", "score_crops", "review_apply")
+    race = racing(edition, "export", "images_per_class: 2", "images_per_class: 1")
+    race.run("dvc", "repro", "--single-item", "export")
+    line = (
+        "export@images ran before a change of export in params.yaml, which DVC has locked with it: run cleanset "
+        "doctor, then dvc repro"
+    )
+    status = edition.run("cleanset", "status", check=False)
+    assert (status.returncode, f"dvc.lock: {line}" in status.stdout.splitlines()) == (1, True)
+    verified = edition.run("cleanset", "verify", "data/export/images", check=False)
+    assert (verified.returncode, "export@images ran before a change of export" in verified.stdout) == (1, True)
+    (repaired,) = examine(edition.folder, quick=True).repaired
+    assert "export@images ran before a change" in repaired
+    edition.run("dvc", "repro")
+    assert images_of(edition) == 2
+    assert edition.run("cleanset", "status").returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_nothing_of_a_stage_that_failed_is_kept(edition: Checkout) -> None:
+    edition.run("dvc", "repro", "crops")
+    race = racing(edition, "select", "candidates: 5", "candidates: 4", runs=True)
+    params = edition.folder / "params.yaml"
+    params.write_text(params.read_text().replace("select: {}", "select: {candidates: 5}"))
+    done = race.run("dvc", "repro", "select", check=False)
+    assert done.returncode != 0
+    assert "select@images: select in params.yaml changed while the stage ran" in done.stderr
+    locked = yaml.safe_load((edition.folder / "dvc.lock").read_text())["stages"]
+    assert locked["select@images"]["params"]["params.yaml"]["select"] != {"candidates": 5}
+    runs = [path for path in (edition.folder / ".dvc/cache/runs").rglob("*") if path.is_file()]
+    assert [path for path in runs if "candidates: 5" in path.read_text()] == []
+
+
+def test_projects_and_a_dvc_at_work(tmp_path: Path) -> None:
+    (tmp_path / "studies" / "attacks").mkdir(parents=True)
+    (tmp_path / ".dvc" / "tmp").mkdir(parents=True)
+    for folder in (tmp_path, tmp_path / "studies" / "attacks"):
+        (folder / "dvc.lock").touch()
+    assert projects_in(tmp_path) == [tmp_path, tmp_path / "studies" / "attacks"]
+    check_idle(tmp_path)
+    with chdir(tmp_path):
+        Path(".dvc/tmp/lock").touch()
+        with Path(".dvc/tmp/lock").open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            with pytest.raises(CleansetError, match=r"DVC is at work \(lock is held\): wait"):
+                check_idle(Path())
