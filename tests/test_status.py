@@ -60,6 +60,19 @@ def test_nothing_is_read_twice(edition: Edition) -> None:
     assert status.run(edition).read == 8
 
 
+def test_an_image_rewritten_in_place_with_its_time_set_back(edition: Edition) -> None:
+    path = image(edition, "cat/000.png")
+    before = path.stat()
+    content = path.read_bytes()
+    with path.open("r+b") as file:
+        file.write(content[:-1] + b"x")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = path.stat()
+    assert (after.st_size, after.st_mtime_ns, after.st_ino) == (before.st_size, before.st_mtime_ns, before.st_ino)
+    (line,) = status.run(edition).unseen
+    assert line == f"{edition.path('../images')}: 1 changed: cat/000.png; {ACCEPT}"
+
+
 def test_images_that_change_one_after_the_other(edition: Edition) -> None:
     """Each is named until it is accepted; then all is well again, until the next one."""
     where = edition.path("../images")

@@ -1,8 +1,8 @@
 """The command `status`: what has changed in an edition and around it, and the command that takes each change.
 
 DVC sees a change of the files that dvc.yaml names. It does not see your own images, which images.sha256 stands for,
-ImageNet's archives, which raw.md5 stands for, nor the code of a custom model. A file whose size, time and inode are as
-before is not read again.
+ImageNet's archives, which raw.md5 stands for, nor the code of a custom model. A file whose size, times and inode are
+as before is not read again.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,17 @@ from cleanset.edition.paths import Edition
 from cleanset.edition.repository import scm_problem
 from cleanset.edition.stage_inputs import misread_inputs, projects_in
 from cleanset.errors import CleansetError
-from cleanset.plumbing.files import check_no_links, is_there, md5_of, read_bytes, read_text, sha256_of, write_bytes
+from cleanset.plumbing.files import (
+    FileState,
+    check_no_links,
+    file_state,
+    is_there,
+    md5_of,
+    read_bytes,
+    read_text,
+    sha256_of,
+    write_bytes,
+)
 from cleanset.plumbing.progress import found_in_threads
 from cleanset.review.decided import checked_votes
 from cleanset.scoring.fingerprints import sources_sha256
@@ -30,8 +40,8 @@ from cleanset.sets.made_from import outdated_sets
 from cleanset.sets.manifest import MANIFEST
 from cleanset.tables import INDEX, read_table
 
-_State = tuple[int, int, int, Annotated[str, StringConstraints(pattern=r"[0-9a-f]+")]]
-"""Size in bytes, time of the last change in nanoseconds, inode, and digest of a file."""
+_State = tuple[FileState, Annotated[str, StringConstraints(pattern=r"[0-9a-f]+")]]
+"""The state of a file, and its digest."""
 
 _STATES = TypeAdapter(dict[str, _State])
 
@@ -102,14 +112,14 @@ class _Digests:
 
     def of(self, paths: Mapping[str, Path], kind: str) -> dict[str, str]:
         """The SHA-256 of files by their names, or the MD5, as `kind` says."""
-        states = {name: _state(path) for name, path in paths.items()}
-        moved = [name for name, state in states.items() if self._known.get(f"{kind} {name}", ())[:3] != state]
+        states = {name: file_state(path.stat()) for name, path in paths.items()}
+        moved = [name for name, state in states.items() if self._known.get(f"{kind} {name}", ())[:1] != (state,)]
         digest = {"sha256": sha256_of, "md5": md5_of}[kind]
         found = dict(zip(moved, found_in_threads(lambda name: digest(paths[name]), moved, "status"), strict=True))
         self.files_read += len(moved)
-        digests = {name: found.get(name) or self._known[f"{kind} {name}"][3] for name in paths}
+        digests = {name: found.get(name) or self._known[f"{kind} {name}"][1] for name in paths}
         # of a file that changed while it was read the old state is kept, so that it is read again
-        self._now |= {f"{kind} {name}": (*states[name], digest) for name, digest in digests.items()}
+        self._now |= {f"{kind} {name}": (states[name], digest) for name, digest in digests.items()}
         return digests
 
     def save(self) -> None:
@@ -125,11 +135,6 @@ def _read_states(path: Path) -> dict[str, _State]:
         return _STATES.validate_json(read_bytes(path))
     except (OSError, CleansetError, ValidationError):
         return {}
-
-
-def _state(path: Path) -> tuple[int, int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def _own_images(edition: Edition, dataset: Dataset) -> LabelledImages | None:

@@ -22,7 +22,16 @@ import yaml
 
 from cleanset.edition.dvc_files import LockedStage, load_yaml, md5_of_list, stages_in
 from cleanset.errors import PACKAGE, CleansetError
-from cleanset.plumbing.files import check_no_links, is_there, md5_of, read_bytes, read_text, write_text
+from cleanset.plumbing.files import (
+    FileState,
+    check_no_links,
+    file_state,
+    is_there,
+    md5_of,
+    read_bytes,
+    read_text,
+    write_text,
+)
 from cleanset.plumbing.validation import first_names
 
 HASHED_BYTES = 2**26
@@ -32,8 +41,6 @@ AGAIN = "run dvc repro again"
 REPAIR = "run cleanset doctor, then dvc repro"
 
 _REFERENCE = re.compile(r"\$\{([^}]+)\}")
-_FileState = tuple[int, int, int, int]
-"""Size in bytes, times of the last change of content and of status in nanoseconds, inode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,7 @@ class _Reader:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._params: dict[str, dict[str, Any]] = {}
-        self._states: dict[str, dict[str, _FileState]] = {}
+        self._states: dict[str, dict[str, FileState]] = {}
         self._digests: dict[str, str | None] = {}
 
     def params(self, named: Mapping[str, Iterable[str]]) -> dict[str, dict[str, Any]]:
@@ -123,7 +130,7 @@ class _Reader:
                     values[key] = _plain(_value(self._params[path], key))
         return found
 
-    def states(self, path: str) -> dict[str, _FileState]:
+    def states(self, path: str) -> dict[str, FileState]:
         """The states of a file, or of the files in a folder that DVC does not ignore, by their names below it."""
         if path not in self._states:
             self._states[path] = dict(_file_states(self._folder, path))
@@ -144,11 +151,11 @@ class _Reader:
         return self._digests[path]
 
 
-def _file_states(folder: Path, path: str) -> Iterator[tuple[str, _FileState]]:
+def _file_states(folder: Path, path: str) -> Iterator[tuple[str, FileState]]:
     target = folder / path
     if not target.is_dir():
         if target.exists():
-            yield "", _state(target.stat())
+            yield "", file_state(target.stat())
         return
     ignored = _ignored_by_dvc(folder)
     for parent, folders, names in os.walk(target, followlinks=True):
@@ -156,7 +163,7 @@ def _file_states(folder: Path, path: str) -> Iterator[tuple[str, _FileState]]:
         folders[:] = [name for name in folders if not ignored(below / name, is_folder=True)]
         for name in names:
             if not ignored(below / name, is_folder=False):
-                yield (below / name).relative_to(target).as_posix(), _state((below / name).stat())
+                yield (below / name).relative_to(target).as_posix(), file_state((below / name).stat())
 
 
 def _ignored_by_dvc(folder: Path) -> Any:
@@ -171,10 +178,6 @@ def _ignored_by_dvc(folder: Path) -> Any:
         return not name.startswith(os.pardir) and patterns.match_file(f"{name}/" if is_folder else name)
 
     return is_ignored
-
-
-def _state(found: os.stat_result) -> _FileState:
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
 def _plain(value: Any) -> Any:

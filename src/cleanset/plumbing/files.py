@@ -169,6 +169,18 @@ def is_there(path: Path) -> bool:
     return path.exists()
 
 
+FileState = tuple[int, int, int, int]
+"""Size in bytes, times of the last change of content and of status in nanoseconds, inode."""
+
+
+def file_state(status: os.stat_result) -> FileState:
+    """The state by which a file is known as unchanged without reading it.
+
+    Programs that rewrite a file in place can set back the time of its content, not that of its status.
+    """
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """Give a temporary folder as `replacing` does; raises CleansetError unless `path` is new or empty."""

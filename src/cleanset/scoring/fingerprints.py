@@ -21,7 +21,7 @@ from pathlib import Path
 
 from cleanset.edition.versions import installed_version
 from cleanset.errors import PACKAGE
-from cleanset.plumbing.files import sha256, sha256_of
+from cleanset.plumbing.files import file_state, sha256, sha256_of
 from cleanset.scoring.validity import code_of, library_versions
 
 MAX_FILES = 1_000
@@ -191,8 +191,7 @@ def _of_folder(folder: Path) -> object:
     if len(paths) > MAX_LISTED:
         return None
     if len(paths) > MAX_FILES:
-        states = {name: path.stat() for name, path in paths.items()}
-        return sorted((name, state.st_size, state.st_mtime_ns) for name, state in states.items())
+        return sorted((name, *file_state(path.stat())) for name, path in paths.items())
     return sorted((name, sha256_of(path)) for name, path in paths.items())
 
 

@@ -322,7 +322,7 @@ def status(edition: Folder = HERE) -> None:
     """Compare images, scores, reviews, dvc.lock and sets with what an edition pins.
 
     A line for each change, with the command that takes it. Only files
-    whose size, time or inode has changed are read. Exit code 1 for
+    whose size, times or inode have changed are read. Exit code 1 for
     changes that dvc repro does not notice: cleanset status && dvc repro
     """
     from cleanset import status as tool

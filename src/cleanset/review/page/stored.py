@@ -7,7 +7,7 @@ from types import MappingProxyType
 from cleanset.classes import ClassTable
 from cleanset.edition.paths import Edition
 from cleanset.images.boxes import Crop
-from cleanset.plumbing.files import is_there, read_text
+from cleanset.plumbing.files import FileState, file_state, is_there, read_text
 from cleanset.review.gold import GoldKey, without_golds
 from cleanset.review.page.library import IndexedImage
 from cleanset.review.store import Votes, check_votes, refuse_link, review_file, reviewer_folders, votes_in
@@ -91,7 +91,7 @@ class CropScores:
     def __init__(self, edition: Edition, roles: Sequence[str], classes: ClassTable) -> None:
         self._classes = classes
         self._paths = {role: edition.crop_scores(role) for role in roles}
-        self._stamps: dict[str, tuple[int, int] | None] = dict.fromkeys(roles)
+        self._stamps: dict[str, FileState | None] = dict.fromkeys(roles)
         self.predictions: dict[str, dict[Crop, Prediction]] = {role: {} for role in roles}
         """By role, a model's predictions on the crops that are scored."""
 
@@ -99,7 +99,7 @@ class CropScores:
         """Read changed tables; return whether any changed. Raises CleansetError for a table that cannot be read."""
         changed = False
         for role, path in self._paths.items():
-            stamp = (path.stat().st_mtime_ns, path.stat().st_size) if is_there(path) else None
+            stamp = file_state(path.stat()) if is_there(path) else None
             if stamp != self._stamps[role]:
                 table = read_table(path, CROP_SCORES, self._classes) if stamp else None
                 self.predictions[role] = {} if table is None else predictions_of_crops(table)

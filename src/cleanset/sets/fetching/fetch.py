@@ -7,7 +7,7 @@ sets/<address, commit, path>.json         the MD5 of a set's list of files, and 
 <address, path>-<MD5>/                    a set:
     lock                                  held by the process that fetches it
     list.json                             its files, as DVC lists them
-    checked.json                          size and time of each file when its MD5 was last computed
+    checked.json                          state of each file when its MD5 was last computed
     <file>                                one that was asked for without the images, such as manifest.csv
     part/                                 the files so far, until all are there
     <model>-<MD5>/                        the set, from then on: libraries that cache by a folder's name tell sets apart
@@ -117,7 +117,7 @@ def fetch(published: repository.PublishedSet, update: bool = False, force: bool 
         if folder == kept.part:
             # last: a folder of this name holds a set that is whole and checked
             kept.part.rename(kept.whole)
-        # records sizes and times, so that the next call need not read the files
+        # records the states of files, so that the next call need not read the files
         kept.faulty(kept.whole, files)
     with suppress(OSError):
         # the set is there, whether or not old parts can be removed

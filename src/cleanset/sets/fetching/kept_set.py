@@ -15,7 +15,7 @@ from cleanset.edition.dvc_files import object_path
 from cleanset.errors import CleansetError, DamagedError, UnreachableError
 from cleanset.plumbing.cache import cache_folder
 from cleanset.plumbing.file_locks import locked
-from cleanset.plumbing.files import md5, md5_of, remove_abandoned, sha256, write_text
+from cleanset.plumbing.files import file_state, md5, md5_of, remove_abandoned, sha256, write_text
 from cleanset.plumbing.json_files import JsonObject
 from cleanset.plumbing.progress import tracked
 from cleanset.sets.fetching import repository
@@ -91,7 +91,7 @@ class KeptSet:
         partial.replace(path)
 
     def faulty(self, folder: Path, files: Mapping[str, str], afresh: bool = False) -> list[str]:
-        """The files that are missing or have another MD5; one whose size and time are as before is not read again."""
+        """The files that are missing or have another MD5; one in the same state is not read again."""
         checked = {} if afresh else kept_json(self.home / _CHECKED)
         now: dict[str, list[int]] = {}
         faulty = []
@@ -243,8 +243,7 @@ def surplus(folder: Path, files: Mapping[str, str]) -> list[Path]:
 
 def _state(path: Path) -> list[int]:
     # not of what a link leads to: a link in place of a file counts as a change
-    status = path.lstat()
-    return [status.st_size, status.st_mtime_ns]
+    return list(file_state(path.lstat()))
 
 
 def _age_seconds(part: Path) -> float:

@@ -7,7 +7,7 @@ published/<key>/
     <model>-<key>/     the set, from the moment that it is whole
 
 The key is a digest of whatever decides the content: the published files, further reviews, the choice, the version of
-cleanset, and the images, by the MD5 of the archive, or by path, size and time of the files of a folder.
+cleanset, and the images, by the MD5 of the archive, or by path and state of the files of a folder.
 """
 
 import json
@@ -32,7 +32,7 @@ from cleanset.image_ids import VALIDATION_IMAGES
 from cleanset.images.codec import ImageFacts
 from cleanset.plumbing.cache import cache_folder, writing_cache
 from cleanset.plumbing.file_locks import locked
-from cleanset.plumbing.files import new_folder, remove_abandoned, replacing, sha256
+from cleanset.plumbing.files import file_state, new_folder, remove_abandoned, replacing, sha256
 from cleanset.plumbing.folder_updates import FolderUpdate
 from cleanset.plumbing.machine import keep_freed_memory
 from cleanset.plumbing.progress import found_in_threads
@@ -330,11 +330,10 @@ def _key(chosen: SelectedImages, source: SourceImages) -> str:
 
 
 def _state_of_folder(images: Path, chosen: SelectedImages) -> list[object]:
-    """Path of the folder; size and time of each image that the set may need."""
+    """Path of the folder; the state of each image that the set may need."""
     locations = locate(images)
     found = [locations[name].path for name in sorted(chosen.candidates["image_id"]) if name in locations]
-    states = ((path, path.stat()) for path in found)
-    return [str(images.resolve()), *([path.name, status.st_size, status.st_mtime_ns] for path, status in states)]
+    return [str(images.resolve()), *([path.name, *file_state(path.stat())] for path in found)]
 
 
 def _is_whole(folder: Path) -> bool:

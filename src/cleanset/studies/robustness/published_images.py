@@ -20,6 +20,7 @@ from cleanset.image_ids import IMAGE_SUFFIXES, VALIDATION_IMAGES, image_id_in
 from cleanset.images.codec import decode, unreadable_image
 from cleanset.images.preprocessing import BASE_SIZE, Pixels, base_image
 from cleanset.measure.sets import ImageFile
+from cleanset.plumbing.files import FileState, file_state
 from cleanset.plumbing.progress import print_notice, tracked
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.family import Family
@@ -178,10 +179,10 @@ class PublishedFrames:
         """A frame, uint8 of shape (224, 224, 3); `step` is its number, from 0. Raises CleansetError as `video` does."""
         path = self.files.path(self.places[change, step], file.path)
         try:
-            found = path.stat()
+            found = file_state(path.stat())
         except OSError:
             raise CleansetError(f"{path}: {EXPECTED_VIDEO}") from None
-        return _kept_video(path, self.counts[change], found.st_mtime_ns, found.st_size)[step]
+        return _kept_video(path, self.counts[change], found)[step]
 
 
 EXPECTED_VIDEO = "cannot be read; expected a whole MP4 video"
@@ -189,8 +190,8 @@ EXPECTED_VIDEO = "cannot be read; expected a whole MP4 video"
 
 # the frames of a video follow each other
 @lru_cache(maxsize=1)
-def _kept_video(path: Path, count: int, _modified: int, _size: int) -> list[Pixels]:
-    """The frames of a video; another file under its path has another time of modification, in ns, or size."""
+def _kept_video(path: Path, count: int, _state: FileState) -> list[Pixels]:
+    """The frames of a video; another file under its path has another state."""
     return video(path, count)
 
 
