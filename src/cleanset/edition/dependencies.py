@@ -15,6 +15,7 @@ import typer
 
 from cleanset.edition.dvc_files import LockedFile, LockedStage, checked_pipeline, dvc_stages, is_whole, load_yaml
 from cleanset.edition.modules import SOURCE, ReachedDefinition, SourceCode
+from cleanset.edition.stage_inputs import unlock_misread
 from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import PACKAGE, CleansetError
 from cleanset.plumbing.files import read_text, write_text
@@ -117,6 +118,8 @@ def relock(project: Path) -> list[str]:
     from dvc.utils.serialize import dump_yaml
 
     lock = project / "dvc.lock"
+    if lines := unlock_misread(project):
+        raise CleansetError("; ".join(lines))
     text = read_text(lock, "run cleanset doctor --quick")
     if not is_whole(text):
         raise CleansetError(f"{lock}: empty, cut off or damaged; run cleanset doctor --quick, which restores it")
