@@ -1,9 +1,10 @@
 """Options that several commands share, and printing of results."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,10 +25,13 @@ def with_code(edition: Path) -> Path:
     return edition
 
 
-Folder = Annotated[
-    Path,
-    typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder", callback=with_code),
-]
+def _folder(callback: Callable[[Path], Path] | None = None) -> Any:
+    return typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder", callback=callback)
+
+
+Folder = Annotated[Path, _folder(with_code)]
+FolderAsItIs = Annotated[Path, _folder()]
+"""The same, whose missing links to the code stay missing."""
 StudyFolder = Annotated[Path, typer.Option("--study", help="Folder of the study.", show_default="the current one")]
 HERE = Path()
 NewFolder = Annotated[Path, typer.Option(help="A new or empty folder.")]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.edition.options import HERE, Folder, Json
+from cleanset.edition.options import HERE, Folder, FolderAsItIs, Json
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command
 from cleanset.plumbing.validation import check_known, join_names
@@ -334,10 +334,8 @@ def status(edition: Folder = HERE) -> None:
 
 @commands.command()
 def doctor(
-    edition: Annotated[
-        # links to the code that are missing are a finding here, not mended beforehand
-        Path, typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder")
-    ] = HERE,
+    # links to the code that are missing are a finding here, not mended beforehand
+    edition: FolderAsItIs = HERE,
     quick: Annotated[bool, typer.Option("--quick", help="Only restore broken files of DVC; hash nothing.")] = False,
     as_json: Json = False,
 ) -> None:
