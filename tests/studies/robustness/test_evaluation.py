@@ -735,7 +735,7 @@ def test_published_images_give_the_answers_of_made_ones(
     notice = soup(study.report / "index.html").select_one(".notice").get_text()  # type: ignore[union-attr]
     left_out = len(table) - len(whole)
     assert notice == (
-        "Published images, but not all of ImageNet-C: no official numbers. Published images are whole: "
+        "Published images, unverified, but not all of ImageNet-C: no official numbers. Published images are whole: "
         f"{left_out} that are cropped in the sets are left out."
     )
     few = PARAMS | {"corruptions": {"names": ["contrast"], "severities": [2], "published": str(folder.resolve())}}

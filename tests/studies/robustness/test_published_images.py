@@ -5,6 +5,7 @@ import io
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -17,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.classes import imagenet
+from cleanset.classes import class_table, imagenet
 from cleanset.errors import CleansetError
 from cleanset.measure.sets import ImageFile
 from cleanset.studies.robustness import published_images
@@ -350,7 +351,10 @@ def test_official_numbers_are_those_of_the_whole_benchmark(sources: Sources, mon
     monkeypatch.setattr(published_images, "VALIDATION_IMAGES", 2)
     official = read(whole, **all_of_it, severities=[1, 2, 3, 4, 5])[0]
     assert official.changing.is_official
-    assert told(whole.images, is_official=official.changing.is_official) == "Published images: all of ImageNet-C."
+    assert (
+        told(whole.images, is_official=official.changing.is_official)
+        == "Published images, unverified: all of ImageNet-C."
+    )
     assert not read(whole)[0].changing.is_official
     one = Sources(
         images=sources.images[:1], masks=sources.masks[:1], files=sources.files, study=sources.study, classes=imagenet()
@@ -454,11 +458,42 @@ def test_scenarios_of_any_name_and_size(sources: Sources) -> None:
     rain = pixels(changed, ChangeName(file, "in_the_rain", 0))
     np.testing.assert_array_equal(rain, resized[16:240, left : left + 224])
     assert told(sources.images[:2], "scenarios") == (
-        "Published images, read from a folder. Score is too low with few images a class: in simulations with three, by "
-        ".02 as published and by .03 to .04 as written, and the 95 % interval covers 80 % (12 classes of 6 images) to "
-        "93 % (1,000 of 3). A prediction is correct if the class is the most probable of the edition's classes "
-        "(answers: restricted)."
+        "Published images, unverified, read from a folder. Score is too low with few images a class: in simulations "
+        "with three, by .02 as published and by .03 to .04 as written, and the 95 % interval covers 80 % (12 classes "
+        "of 6 images) to 93 % (1,000 of 3). A prediction is correct if the class is the most probable of the "
+        "edition's classes (answers: restricted)."
     )
+
+
+def test_edited_validation_images_may_lie_in_one_folder(sources: Sources) -> None:
+    """As ImageNet-E's do, by the ids in their names; two of one image are an error."""
+    place = sources.study.folder / "published" / "background"
+    place.mkdir(parents=True)
+    for number in (1, 2):
+        Image.fromarray(drawn()).save(place / f"ILSVRC2012_val_{number:08}_edited.png")
+    found, _ = read(sources, "scenarios", names=["background"])
+    assert found.images["image_id"].tolist() == ["ILSVRC2012_val_00000001", "ILSVRC2012_val_00000002"]
+    Image.fromarray(drawn()).save(place / "ILSVRC2012_val_00000001.png")
+    with pytest.raises(CleansetError, match="are one image twice"):
+        read(sources, "scenarios", names=["background"])
+
+
+def test_edited_images_of_your_own(sources: Sources) -> None:
+    """In the folder of the class, as in a finished set."""
+    path = sources.study.folder / "set" / "pond" / "a.jpg"
+    path.parent.mkdir()
+    edited = sources.study.folder / "published" / "rain" / "pond" / "a.png"
+    edited.parent.mkdir(parents=True)
+    for each in (path, edited):
+        Image.fromarray(drawn()).save(each)
+    own = replace(
+        sources,
+        images=sources.images[:1].assign(file="pond/a.jpg", image_id="pond/a.jpg"),
+        masks=sources.masks[:1],
+        files={"pond/a.jpg": ImageFile(path, "0" * 64, "pond/a.jpg")},
+        classes=class_table([("lake", "lake"), ("pond", "pond")], "here"),
+    )
+    assert read(own, "scenarios", names=["rain"])[0].is_published
 
 
 def test_names_that_a_file_may_not_match_by(sources: Sources) -> None:

@@ -88,18 +88,19 @@ def notice(
 ) -> str:
     """The notice beside a family's numbers; `images` are all rows of STUDY_IMAGES, `classes` their class table.
 
-    `is_official`: all of a published benchmark was read, which a study of finished sets never does.
+    `is_official`: all of a published benchmark was read, which a study of finished sets never does. No benchmark has
+    published digests: exchanged or resized images show in the card's pixels_sha256 alone.
     """
     if not classes.is_imagenet:
         return WITHOUT_REFERENCE
     if family.section_in(params).published is None:
         found = family.notice_if_made.format(benchmark=family.benchmark_of(params))
     elif is_official:
-        found = f"Published images: all of {family.benchmark_of(params)}."
+        found = f"Published images, unverified: all of {family.benchmark_of(params)}."
     else:
-        found = "Published images, read from a folder."
+        found = "Published images, unverified, read from a folder."
         if (benchmark := family.benchmark_of(params)) is not None:
-            found = f"Published images, but not all of {benchmark}: no official numbers."
+            found = f"Published images, unverified, but not all of {benchmark}: no official numbers."
         if cropped := int(images["crop"].notna().sum()):
             found += f" Published images are whole: {cropped:,} that are cropped in the sets are left out."
     return f"{found} {remark}" if (remark := family.remark(params)) else found
@@ -168,12 +169,9 @@ class ChangePlan:
 def change_plan(family: Family, sources: Sources, params: CommonParams) -> ChangePlan:
     """The changed images of a family, of all images that it is measured on.
 
-    Raises CleansetError for photographs and generated images that scenarios cannot use, for published images of other
-    classes than ImageNet's, and as `find_published` does.
+    Raises CleansetError for photographs and generated images that scenarios cannot use, and as `find_published` does.
     """
     section = family.section_in(params)
-    if section.published is not None:
-        sources.classes.require_imagenet(f"{family.name}.published", "published: null")
     images = measured_images(family, sources.images, sources.masks, params)
     if section.published is None:
         changing = family.make_images(sources, images, params)

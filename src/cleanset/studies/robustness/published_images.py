@@ -1,7 +1,8 @@
 """Published images read from a folder instead of made: ImageNet-C, ImageNet-P, XIMAGENET-12, or any in their layout.
 
-A file belongs to an image of the same name, its suffix aside: in the folder of the same wnid or, named by an image id
-of ILSVRC2012, in any. It is shown to models as it is, without a further JPEG step.
+A file belongs to an image of the same name, its suffix aside, in the folder of the same class. One with the id of a
+validation image of ILSVRC2012 in its name may lie in any folder, or in none. It is shown to models as it is, without a
+further JPEG step.
 """
 
 import os
@@ -105,22 +106,26 @@ def find_published(
 
 
 def _files_in(place: Path, suffixes: tuple[str, ...]) -> dict[str, list[str]]:
-    """The files `<folder>/<name>` in a place by their stem."""
+    """The files in a place and in its folders by the image id in their name, or by their stem."""
     found: dict[str, list[str]] = {}
-    for folder in sorted(path for path in place.iterdir() if path.is_dir()):
+    for folder in (place, *sorted(path for path in place.iterdir() if path.is_dir())):
         for path in sorted(folder.iterdir()):
             if path.suffix.lower() in suffixes:
-                found.setdefault(path.stem, []).append(f"{folder.name}/{path.name}")
+                found.setdefault(_key(path), []).append(path.relative_to(place).as_posix())
     return found
+
+
+def _key(path: Path) -> str:
+    return image_id_in(path.stem) or path.stem
 
 
 def _file_of(image: ImageFile, names: Mapping[str, Sequence[str]], place: Path, layout: str) -> str:
     """The file of an image among those of a place. Raises CleansetError unless there is one."""
     stem = image.path.stem
     wnid = image.path.parent.name
-    found = names.get(stem, [])
+    found = names.get(_key(image.path), [])
     own = [name for name in found if name.startswith(f"{wnid}/")]
-    if not own and image_id_in(stem) == stem:
+    if not own and image_id_in(stem):
         own = list(found)
     if len(own) == 1:
         return own[0]
