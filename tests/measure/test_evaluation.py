@@ -3,6 +3,7 @@
 import importlib
 import json
 import math
+import os
 import shutil
 import sys
 from dataclasses import replace
@@ -20,8 +21,10 @@ from huggingface_hub import ModelCard
 from PIL import Image
 from rich.console import Console
 from safetensors.torch import save_file
+from typer.testing import CliRunner
 
 from cleanset.classes import imagenet
+from cleanset.cli import app
 from cleanset.edition.options import PaperForm
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -272,6 +275,28 @@ def test_what_was_computed_otherwise_is_not_taken(mine: str, folder: Path, tmp_p
     assert [computed(), computed()] == [4 + 15, 0]
     assert path.read_bytes() == whole
     assert computed(Request(str(folder), wanted.models, precision="float32", device="cpu", out=wanted.out)) == 8 + 15
+
+
+def test_answers_of_an_earlier_run_are_named_or_computed_anew(
+    mine: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the day of its record; `--fresh` computes them anew."""
+    out = tmp_path / "out"
+    words = ["evaluate", str(folder), "--model", f"{mine}:colours", "--device", "cpu", "--out", str(out)]
+
+    def told(*options: str) -> str:
+        done = CliRunner().invoke(app, [*words, *options])
+        assert done.exit_code == 0, done.output
+        return done.stderr
+
+    assert "answers of" not in told()
+    os.utime(out / "mine_colours.json", (1_700_000_000, 1_700_000_000))
+    assert f"{out}/mine_colours.parquet: answers of 14 November 2023, of the model as it was then; --fresh" in told()
+    shards = out / "other.partial-shards"
+    shards.mkdir()
+    assert "answers of" not in told("--fresh")
+    assert not shards.exists()
+    assert "answers of" in told()
 
 
 def test_models_before_one_that_fails_stay_finished(mine: str, folder: Path, tmp_path: Path) -> None:

@@ -119,6 +119,8 @@ def add_plan(to: typer.Typer, command: Callable[..., object], counting: "Callabl
         for option, is_given in (("--measure", measure), ("--budget-hours", budget_hours is not None)):
             if is_given and needs_out:
                 raise CleansetError(f"{option}: no --out; expected the folder of what is finished, which hours are by")
+        if arguments.get("fresh"):
+            arguments["out"] = None
         with redirect_stdout(sys.stderr):
             count = counting(**arguments)
         check_budget(print_plan(count, is_measured=measure, as_json=as_json), budget_hours)

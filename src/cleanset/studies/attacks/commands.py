@@ -16,6 +16,7 @@ from cleanset.edition.options import (
     DeviceOption,
     EditionOfRoles,
     Form,
+    FreshOption,
     StudyFolder,
     show,
 )
@@ -121,6 +122,7 @@ def evaluate(
     model: ModelsToAttack,
     out: Annotated[Path, typer.Option(help="Write changed images and results here, and continue an interrupted run.")],
     attacks: Attacks,
+    fresh: FreshOption = False,
     norm: NormOfBall = None,
     eps: Eps = None,
     limit: Limit = None,
@@ -142,6 +144,7 @@ def evaluate(
     """
     from cleanset.edition.paths import Edition
     from cleanset.evaluation.request import Request
+    from cleanset.scoring.validity import forget_results
     from cleanset.studies.attacks.evaluation import run
     from cleanset.studies.attacks.evaluation_tables import as_text, paper_table
     from cleanset.studies.attacks.request import AttackRequest, attack_params
@@ -149,6 +152,8 @@ def evaluate(
     wanted = Request(images, model, architecture, precision=precision, device=device)
     params = attack_params(attacks, eps, limit, norm)
     with only_run(out):
+        if fresh:
+            forget_results(out)
         request = AttackRequest.read(
             Edition(edition),
             wanted,

@@ -16,6 +16,7 @@ from cleanset.edition.options import (
     DeviceOption,
     EditionOfRoles,
     Form,
+    FreshOption,
     HubOption,
     PaperForm,
     PrecisionOption,
@@ -126,6 +127,7 @@ def evaluate(
     images: AnyImages,
     model: Annotated[list[str], ANY_MODEL],
     out: Annotated[Path, typer.Option(help="Write answers and measures here, and continue an interrupted run.")],
+    fresh: FreshOption = False,
     params: ParamsFile = None,
     architecture: Architecture = None,
     precision: PrecisionOption = None,
@@ -143,10 +145,13 @@ def evaluate(
     from cleanset.edition.paths import Edition
     from cleanset.evaluation.request import Request
     from cleanset.plumbing.file_locks import only_run
+    from cleanset.scoring.validity import forget_results
     from cleanset.studies.robustness import evaluation
 
     wanted = Request(images, model, architecture, precision=precision, device=device, hub=hub)
     with only_run(out):
+        if fresh:
+            forget_results(out)
         evaluated = evaluation.run(Edition(edition), wanted, out, params)
     if form is None:
         show(evaluation.as_text(evaluated))
