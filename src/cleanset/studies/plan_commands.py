@@ -210,10 +210,10 @@ def _robustness_evaluate(
     from cleanset.edition.paths import Edition
     from cleanset.evaluation.request import Request
     from cleanset.studies.robustness import planning
-    from cleanset.studies.robustness.evaluation import EvaluationRun, study_in_memory
+    from cleanset.studies.robustness.evaluation import study_in_memory
 
     wanted = Request(images, model, architecture, precision=precision, device=device)
-    return planning.counting(EvaluationRun.open(study_in_memory(Edition(edition), wanted, _results(out), params)))
+    return planning.counting(study_in_memory(Edition(edition), wanted, _results(out), params))
 
 
 def _attacks_evaluate(
