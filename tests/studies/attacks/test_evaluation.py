@@ -446,7 +446,7 @@ def test_a_command(folder: Path) -> None:
     ("models", "names", "message"),
     [
         (["mine:honest"], "fgsm", r"unknown --attacks 'fgsm'; expected one of none, "),
-        (["mine:honest"], "guess", "--attacks guess: reads the stored predictions of a study"),
+        (["mine:honest"], "guess", "unknown --attacks 'guess'; expected one of none, "),
         (["mine:honest"], "pgd,pgd", "--attacks pgd: given twice"),
         (
             ["mine:honest"],
@@ -482,9 +482,8 @@ def test_a_guess_by_another_name_is_refused(folder: Path) -> None:
     """There are no stored predictions; the images themselves would look like an attack that always fails."""
     path = folder / "guess.yaml"
     path.write_text("attacks: {mine: {kind: guess}}\n")
-    wanted = Request(str(folder / "set"), ["mine:honest"])
     with pytest.raises(CleansetError, match="guess: reads the stored predictions of a study; expected another attack"):
-        AttackRequest.read(Edition(folder), wanted, attack_params(str(path)), folder / "guess")
+        attack_params(str(path))
 
 
 def test_the_params_of_a_request(tmp_path: Path) -> None:

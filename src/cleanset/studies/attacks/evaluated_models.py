@@ -66,10 +66,9 @@ class EvaluatedModel:
         groups.
         """
         spec = params.spec_of(name)
-        roles = [role for role, model in params.edition.models.items() if role != name and not model.is_list]
         request = AttackRequest(
             specs=[spec],
-            others=[params.spec_of(role) for role in roles],
+            others=[params.spec_of(role) for role in other_roles(params, name)],
             score=params.edition.score,
             images=target_images(params, name),
             params=params.attacks,
@@ -173,6 +172,11 @@ class EvaluatedModel:
     def anew(self) -> Callable[[], LoadedModel]:
         """Loads the model anew, in whatever process."""
         return partial(_anew, self.spec, self.settings, self.classes)
+
+
+def other_roles(params: AllParams, name: str) -> list[str]:
+    """The edition's models that images are made on for a model of a study."""
+    return [role for role, model in params.edition.models.items() if role != name and not model.is_list]
 
 
 def target_images(params: AllParams, name: str) -> EvaluationSet:

@@ -15,11 +15,11 @@ from cleanset.evaluation.specs import CommandModel, Spec, file_stems, is_same_mo
 from cleanset.measure.sets import EvaluationSet
 from cleanset.plumbing.validation import check_known, first_problem, validate
 from cleanset.plumbing.yaml_files import read_study_yaml
-from cleanset.studies.attacks.base import InBall, L2Radius, LinfRadius, Norm
-from cleanset.studies.attacks.study import ATTACKS, GUESS, AttackParams
+from cleanset.studies.attacks.base import InBall, L2Radius, LinfRadius, Norm, refuse_guess
+from cleanset.studies.attacks.study import ATTACKS, AttackParams
 from cleanset.studies.robustness.opened_images import open_images
 
-BLACK_BOX = [name for name, kind in ATTACKS.items() if kind.uses == "classes" and name != GUESS]
+BLACK_BOX = [name for name, kind in ATTACKS.items() if kind.uses == "classes" and not kind.reads_predictions]
 """The attacks that need a model's classes alone."""
 
 
@@ -59,15 +59,17 @@ def attack_params(
         content = {"attacks": named, "probe": {"eps": eps} if norm == "Linf" else {}}
     if images is not None:
         content["images"] = images
-    return validate(AttackParams, content, where)
+    params = validate(AttackParams, content, where)
+    # in a file a guess may have another name
+    if any(attack.reads_predictions for attack in params.attacks.values()):
+        refuse_guess()
+    return params
 
 
 def _named_attacks(attacks: str, norm: Norm, eps: str) -> dict[str, dict[str, object]]:
     found = dict[str, dict[str, object]]()
     for name in (each.strip() for each in attacks.split(",")):
-        if name == GUESS:
-            raise CleansetError(f"--attacks {GUESS}: reads the stored predictions of a study; name another attack")
-        check_known("--attacks", name, [each for each in ATTACKS if each != GUESS])
+        check_known("--attacks", name, [each for each, kind in ATTACKS.items() if not kind.reads_predictions])
         if name in found:
             raise CleansetError(f"--attacks {name}: given twice; expected each attack once")
         found[name] = _in_ball(name, norm, eps)
@@ -131,8 +133,6 @@ class AttackRequest:
         for spec in specs:
             check_attacks(spec, params)
         kinds = {attack.kind for attack in params.attacks.values()}
-        if GUESS in kinds:
-            raise CleansetError(f"{GUESS}: reads the stored predictions of a study; expected another attack")
         if "transfer" in kinds:
             _check_sources(specs, others)
         images = open_images(str(wanted.name), edition, roles)
