@@ -131,11 +131,11 @@ def counting(request: AttackRequest) -> Count:
 
     def count() -> Plan:
         works = list[Work]()
-        for stem, spec in request.by_stem().items():
-            evaluated = EvaluatedModel(spec=spec, stem=stem, request=request, settings=settings)
-            names = [*request.params.attacks, *([WARNINGS] if request.warnings else [])]
-            of_model = [counted.work(evaluated, name) for name in names]
-            works += [*of_model, *_judged_anew(spec.text, of_model)]
+        for name, stem in request.stems.items():
+            evaluated = EvaluatedModel(spec=request.specs[name], stem=stem, request=request, settings=settings)
+            computations = [*request.params.attacks, *([WARNINGS] if request.warnings else [])]
+            of_model = [counted.work(evaluated, each) for each in computations]
+            works += [*of_model, *_judged_anew(name, of_model)]
         return Plan(name=request.images.name, works=works, notes=notes_of(request.params))
 
     return count

@@ -460,15 +460,15 @@ class StudyModels:
             answers=opened.answers,
             check=check_of_stored(edition, role, opened.classes) if is_stored and edition else None,
             # the weights of a custom model do not tell all; outside DVC nothing else does
-            identity=found.identity if opened.given or isinstance(spec, ModuleModel) else "",
-            stem=opened.models.get(role, role),
-            is_sealed=opened.given is not None,
+            identity=found.identity if not opened.is_study or isinstance(spec, ModuleModel) else "",
+            stem=opened.stems.get(role, role),
+            is_sealed=not opened.is_study,
         )
 
     def lacking(self, plan: ChangePlan, beside: str) -> Iterator[AnsweringModel]:
         """The models other than `beside` that lack answers to a family and can be loaded, as far as memory allows."""
         parameters = 0
-        for role in self._opened.models:
+        for role in self._opened.stems:
             if role == beside or self._has_answers(role, plan):
                 continue
             try:
@@ -492,7 +492,7 @@ class StudyModels:
     def _has_answers(self, role: str, plan: ChangePlan) -> bool:
         """Whether a model's stored answers have the record that they would have today, the model itself aside."""
         files = self._opened.answers
-        stem = self._opened.models[role]
+        stem = self._opened.stems[role]
         wanted = self._opened.params
         expected = facts_of_every_model(self.settings, wanted, plan_for(plan, wanted, role))
         try:

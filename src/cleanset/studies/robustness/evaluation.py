@@ -13,9 +13,9 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluation.arguments import Arguments
 from cleanset.evaluation.measures import NAN, Difference, Measure
-from cleanset.evaluation.request import Request
-from cleanset.evaluation.specs import Spec, ZooModel, file_stems
+from cleanset.evaluation.specs import Spec, ZooModel
 from cleanset.measure.comparability import (
     CardModel,
     ComparabilityCard,
@@ -44,7 +44,6 @@ from cleanset.studies.robustness.families import (
     read_study_params,
 )
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.images import AnswerFiles, Study
 from cleanset.studies.robustness.measuring import Measured, measure, studied_of
 from cleanset.studies.robustness.opened_images import open_images
 from cleanset.studies.robustness.pages import whole_table
@@ -73,8 +72,8 @@ class Evaluated:
     """The models whose answers depend on more than the image."""
 
 
-def study_in_memory(edition: Edition, wanted: Request, out: Path, params_file: Path | None) -> OpenedStudy:
-    """The study that a command asks for: names are checked, params and all images read; no model is loaded.
+def request_of(edition: Edition, wanted: Arguments, out: Path, params_file: Path | None = None) -> OpenedStudy:
+    """What the arguments of a command ask for: names are checked, params and all images read; no model is loaded.
 
     `edition`: of the roles, which need not be that of the images. `params_file`: as a study's params.yaml; None: the
     defaults. Raises CleansetError; imports no torch.
@@ -85,16 +84,15 @@ def study_in_memory(edition: Edition, wanted: Request, out: Path, params_file: P
         check_hub(wanted.hub, names)
     params = _params(params_file, names, roles, edition.read_classes())
     images = open_images(str(wanted.name), edition, roles)
-    return OpenedStudy(
-        study=Study((params_file or out / "params.yaml").parent),
-        classes=images.classes,
-        params=params,
-        models=dict(zip(names, file_stems(names), strict=True)),
-        specs=dict(zip(names, specs, strict=True)),
+    return OpenedStudy.of_command(
+        specs,
+        images,
         score=score,
-        answers=AnswerFiles(out),
+        params=params,
+        out=out,
+        hub=wanted.hub,
+        folder=(params_file or out / "params.yaml").parent,
         stored=[spec.text for spec in specs if _is_stored(spec, images.edition, edition)],
-        given=images,
     )
 
 
@@ -107,15 +105,14 @@ def _is_stored(spec: Spec, of_images: Edition | None, edition: Edition) -> bool:
     return isinstance(spec, ZooModel) and spec.text in roles and all(path.is_file() for path in tables)
 
 
-def run(edition: Edition, wanted: Request, out: Path, params_file: Path | None = None) -> Evaluated:
-    """Measure the models; write their answers, CSV files, metrics and results into the folder `out`.
+def run(opened: OpenedStudy) -> Evaluated:
+    """Measure the models; write their answers, CSV files, metrics and results into the folder of the request.
 
-    `params_file`: as a study's params.yaml. Finished results of an earlier run in `out` are reused. Names are
-    checked and all images are read before torch is imported. Raises CleansetError with the remedy.
+    Finished results of an earlier run there are reused. Raises CleansetError with the remedy.
     """
+    out = opened.out
     for folder in (out, *(out / family.name for family in FAMILIES)):
         remove_abandoned(folder)
-    opened = study_in_memory(edition, wanted, out, params_file)
     images = opened.images
     params = opened.params
     sources = opened.sources()
@@ -135,7 +132,7 @@ def run(edition: Edition, wanted: Request, out: Path, params_file: Path | None =
     of_cards = dict[str, CardModel]()
     random = list[str]()
     problems = list[CleansetError]()
-    for name in opened.models:
+    for name in opened.stems:
         # a model that fails does not stop the others
         try:
             target = models.load(name)
@@ -171,8 +168,8 @@ def run(edition: Edition, wanted: Request, out: Path, params_file: Path | None =
     evaluated = Evaluated(images=images, measured=measured, notices=notices, cards=cards, random=random)
     results = content(evaluated, official)
     write_json(out / RESULTS, with_digest(results))
-    if wanted.hub is not None:
-        write_hub(wanted.hub, parse_results(results, images.name), opened.models)
+    if opened.hub is not None:
+        write_hub(opened.hub, parse_results(results, images.name), opened.stems)
     return evaluated
 
 

@@ -93,7 +93,7 @@ def counting(opened: OpenedStudy) -> Count:
     changes = counted.changes(families)
 
     def count() -> Plan:
-        works = [counted.work(family, changes[family.name], name) for family in families for name in opened.models]
+        works = [counted.work(family, changes[family.name], name) for family in families for name in opened.stems]
         return Plan(name=opened.images.name, works=works)
 
     return count
@@ -122,7 +122,7 @@ class _Counted:
         """The answers of a model to a family; `change`: None where the study has no images yet."""
         opened = self.opened
         work = Work(name=family.name, model=name)
-        if opened.given is None:
+        if opened.is_study:
             stage = f"{family.name}@{name}" if name in opened.roles else f"further@{name}"
             start = partial(answering.run, opened.study, name, family.name)
             work = replace(work, stage=stage, state=self.states.state(stage), start=start)
@@ -135,8 +135,8 @@ class _Counted:
             return answers_work(work, expected_images(opened.edition, opened.classes), steps)
         own = plan_for(change, opened.params, name)
         work = answers_work(work, len(own.images), steps)
-        stem = opened.models[name]
-        is_command = opened.given is not None
+        stem = opened.stems[name]
+        is_command = not opened.is_study
         is_kept = is_command and opened.answers.predictions(family.name, stem).is_file()
         has_begun = is_kept or opened.answers.partial(family.name, stem).is_dir()
         if not has_begun or (is_command and lacks_weights(opened.spec_of(name))):
