@@ -1,5 +1,7 @@
 """Verdicts of an older edition in a new one."""
 
+import errno
+import os
 import shutil
 import sys
 import time
@@ -12,7 +14,8 @@ from cleanset.classes import imagenet
 from cleanset.cli import main
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.plumbing.files import sha256
+from cleanset.plumbing.files import replace_file, sha256
+from cleanset.review import carried
 from cleanset.review.carried import read_old_reviews
 from cleanset.review.file_format import parse_review
 from cleanset.review.save import with_reviews
@@ -53,6 +56,35 @@ def entry(image_id: str, digest: str, verdict: str = "verdict: clean") -> str:
 
 def crop(box: str) -> str:
     return f"verdict: crop\n    reason: text\n    crop: [{box}]\n    object_fully_visible: true"
+
+
+def test_an_edition_with_some_of_the_verdicts_is_never_put_in_place(
+    tmp_path: Path, edition: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the disk is full at the second of two files of verdicts; then the same command makes it."""
+    images, old, new = tmp_path / "images", tmp_path / "old", tmp_path / "new"
+    digests = {key: drawn(images, f"{key}/0.png", seed) for seed, key in enumerate(("cat", "dog"))}
+    edition(old, "--images", images)
+    preprocess.run(Edition(old))
+    (old / "reviews" / "ana").mkdir()
+    for key, digest in digests.items():
+        (old / "reviews" / "ana" / f"{key}.yaml").write_text(f"{key}:\n{entry(f'{key}/0.png', digest)}")
+    written = list[Path]()
+
+    def write_once(path: Path, data: bytes) -> None:
+        if written:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        written.append(path)
+        replace_file(path, data)
+
+    with monkeypatch.context() as full:
+        full.setattr(carried, "replace_file", write_once)
+        full.setattr(sys, "argv", ["cleanset", "edition", str(new), "--images", str(images), "--reviews", str(old)])
+        with pytest.raises(SystemExit, match="No space left"):
+            main()
+    assert [len(written), new.exists()] == [1, False]
+    edition(new, "--images", images, "--reviews", old)
+    assert sorted(path.name for path in (new / "reviews" / "ana").glob("*.yaml")) == ["cat.yaml", "dog.yaml"]
 
 
 def test_what_was_seen_unchanged_holds(tmp_path: Path, edition: Run) -> None:

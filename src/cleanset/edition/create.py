@@ -8,7 +8,7 @@ Outside of this checkout it gets links to the code, see `code_link`; where it be
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from textwrap import indent
@@ -64,6 +64,7 @@ def make_edition(
     modules: Mapping[str, Path] | None = None,
     with_git: bool = False,
     remote: str | None = None,
+    fill: Callable[[Path], None] | None = None,
 ) -> None:
     """Make `folder` an edition with the ImageNet edition's params, checksums and DVC remote, and with empty reviews.
 
@@ -71,7 +72,7 @@ def make_edition(
 
     `models` and `images_per_class`: by default the ImageNet edition's; `modules`: files of custom models, by their path
     in the edition; `with_git`: make it a git repository of its own; `remote`: the address of its DVC remote, by default
-    the ImageNet edition's. Inside this checkout it shares the checkout's DVC cache.
+    the ImageNet edition's; `fill` puts more into the folder. Inside this checkout it shares the checkout's DVC cache.
     Everything is made, or nothing. Raises CleansetError if the folder is not empty.
     """
     check_folder(folder)
@@ -102,6 +103,7 @@ def make_edition(
         copied={**(modules or {}), **{name: TEMPLATE / name for name in COPIED["imagenet"]}},
         texts=texts,
         with_git=with_git,
+        fill=fill,
     )
 
 
@@ -118,14 +120,15 @@ def make_own_edition(
     modules: Mapping[str, Path] | None = None,
     with_git: bool = False,
     remote: str | None = None,
+    fill: Callable[[Path], None] | None = None,
 ) -> None:
     """Make `folder` an edition of the images that were `found` in the folder `images`, which is outside of it.
 
     `tables`: the files labels, names and scores as given, which are copied; `digests`: the SHA-256 of each image;
     `about` goes into the params, as does `images_per_class`, by default that of `Export`; `modules`: files of custom
     models, by their path in the edition; `with_git`: make it a git repository of its own; `remote`: the address of its
-    DVC remote. Everything is made, or nothing. Raises CleansetError if the folder is not empty, or lies among the
-    images.
+    DVC remote; `fill` puts more into the folder. Everything is made, or nothing. Raises CleansetError if the folder is
+    not empty, or lies among the images.
     """
     if folder.resolve().is_relative_to(images.resolve()):
         raise CleansetError(f"{folder}: among the images in {images}; expected a new folder outside of it")
@@ -175,7 +178,7 @@ def make_own_edition(
     config = _substituted(r"    remote = .*\n|\['remote(?s:.*)\Z", "", config, ".dvc/config", places=2)
     if remote is not None:
         config = with_remote(config, remote)
-    _write_edition(folder, config, projects=[TRAINING], copied=copied, texts=texts, with_git=with_git)
+    _write_edition(folder, config, projects=[TRAINING], copied=copied, texts=texts, with_git=with_git, fill=fill)
 
 
 def check_folder(folder: Path) -> None:
@@ -193,8 +196,12 @@ def _write_edition(
     copied: Mapping[str, Path],
     texts: dict[str, str],
     with_git: bool,
+    fill: Callable[[Path], None] | None,
 ) -> None:
-    """Write an edition, or nothing; `config`: its .dvc/config, from which those of the `projects` in it are made."""
+    """Write an edition with what `fill` puts into its folder, or nothing.
+
+    `config`: its .dvc/config, from which those of the `projects` in it are made.
+    """
     params = checked_params(parse_yaml(texts["params.yaml"], "params.yaml"), "params.yaml")
     configs = {f"{project}/.dvc/config": _project_config(config, folder.resolve(), project) for project in projects}
     # git does not keep an empty folder
@@ -214,6 +221,8 @@ def _write_edition(
             write_text(partial / name, text)
         if params.root == LINKED:
             link_code(partial)
+        if fill is not None:
+            fill(partial)
         if with_git and git_root(folder) is None:
             begin_repository(partial)
 

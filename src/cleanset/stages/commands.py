@@ -1,6 +1,7 @@
 """The commands that make an edition and run its stages. Each imports its libraries only when it runs."""
 
 import sys
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cleanset.classes import ClassTable
+    from cleanset.dataset.duplicate_search import FoundDuplicates
     from cleanset.edition.models import Models
+    from cleanset.review.carried import NewImages, OldReviews
     from cleanset.review.renamed import RenamedClasses
 
 commands = typer.Typer()
@@ -65,6 +68,28 @@ def write_tutorial(
     typer.echo(f"jupyter lab {tutorial.NOTEBOOK}")
     if find_spec("jupyterlab") is None:
         typer.echo(f"JupyterLab is not installed here: {install_command('tutorial')}")
+
+
+@dataclass(kw_only=True)
+class _Contents:
+    """What goes into a new edition before its folder is put in place, so that a kill leaves none with some verdicts."""
+
+    old: "OldReviews | None" = None
+    """The reviews of an older edition."""
+    images: "NewImages | None" = None
+    duplicates: "FoundDuplicates | None" = None
+    summary: str = ""
+    """The verdicts that hold, once they are written."""
+
+    def write(self, folder: Path) -> None:
+        """Write it into the folder of the edition."""
+        from cleanset.dataset.duplicates import DUPLICATES
+        from cleanset.review.carried import carry_over
+
+        if self.duplicates is not None:
+            self.duplicates.write(folder / DUPLICATES)
+        if self.old is not None:
+            self.summary = carry_over(self.old, Edition(folder), self.images)
 
 
 @commands.command("edition")
@@ -177,17 +202,15 @@ def make_edition(
     models, modules = with_modules(models_from_texts(model or []), Path())
     check_folder(folder)
     with_git = _begins_git(folder, git)
-    old = None
-    carried_to = None
+    contents = _Contents()
     if reviews is not None:
-        from cleanset.review import carried
+        from cleanset.review.carried import read_old_reviews
 
         # first of all: reviews that cannot be read must not leave a new edition behind
-        old = carried.read_old_reviews(reviews)
+        contents.old = read_old_reviews(reviews)
     tables = {"labels": labels, "names": names, "scores": scores}
     if images is not None:
         from cleanset.dataset.duplicate_search import search
-        from cleanset.dataset.duplicates import DUPLICATES
         from cleanset.dataset.folder import read_images
         from cleanset.dataset.pinned import digests_of
         from cleanset.edition.about import read_about
@@ -199,9 +222,9 @@ def make_edition(
         models = models or models_of(scores, found.labels, found.classes)
         digests = digests_of(found.locations)
         check_none_empty(found)
-        duplicates = search(found, digests, refused=f"{folder.resolve()}_")
-        carried_to = NewImages(found, digests, new_names)
-        carried_to.check(old)
+        contents.duplicates = search(found, digests, refused=f"{folder.resolve()}_")
+        contents.images = NewImages(found, digests, new_names)
+        contents.images.check(contents.old)
         make_own_edition(
             folder,
             images,
@@ -214,8 +237,8 @@ def make_edition(
             modules=modules,
             with_git=with_git,
             remote=address,
+            fill=contents.write,
         )
-        duplicates.write(folder / DUPLICATES)
         counts = f"{len(found.locations):,} images of {len(found.classes):,} classes"
         _print_order(models, found.classes)
         typer.echo(f"{folder}: {counts} ({join_names(found.classes.keys)}); run there")
@@ -233,13 +256,14 @@ def make_edition(
             modules=modules,
             with_git=with_git,
             remote=address,
+            fill=contents.write,
         )
         typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run there")
         typer.echo("cleanset models --pin")
     _print_next(folder, said_of_modules(models, modules), own_images=images is not None)
     _print_git(folder, begun=with_git)
-    if old is not None:
-        typer.echo(carried.carry_over(old, Edition(folder), carried_to))
+    if contents.summary:
+        typer.echo(contents.summary)
 
 
 def _checked_remote(remote: str | None) -> str | None:
