@@ -1,6 +1,7 @@
 """Two processes that write the same set, and what killed ones leave."""
 
 import multiprocessing
+import os
 import shutil
 import signal
 import subprocess
@@ -95,6 +96,18 @@ def test_only_what_no_living_process_owns_is_removed(tmp_path: Path) -> None:
     assert (workspace / "new" / "file").exists()
     remove_abandoned(tmp_path)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_workspace_of_a_process_killed_before_it_took_the_lock_goes(tmp_path: Path) -> None:
+    """A minute later; one that is just being made stays."""
+    workspaces = [tmp_path / f".out.abcd{number}.partial" for number in ("1234", "5678")]
+    for workspace in workspaces:
+        workspace.mkdir()
+        (workspace / "unlocked").touch()
+    before = time.time() - 61
+    os.utime(workspaces[0], (before, before))
+    remove_abandoned(tmp_path)
+    assert list(tmp_path.iterdir()) == workspaces[1:]
 
 
 def test_the_partial_folder_of_somebody_else_stays(tmp_path: Path) -> None:

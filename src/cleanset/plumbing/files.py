@@ -13,6 +13,7 @@ import re
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ MAX_BYTES = 2**28
 
 _WORKSPACE = re.compile(r"\..+\.[a-z0-9_]{8}\.partial")
 WORKSPACE_LOCK = "lock"
+MAKING_SECONDS = 60
+"""Age at which a workspace without its lock, which is taken at once, counts as abandoned."""
 _NEW = "new"
 _OLD = "old"
 _KINDS = {
@@ -152,7 +155,9 @@ def _is_abandoned(workspace: Path) -> bool:
     try:
         with (workspace / WORKSPACE_LOCK).open("r+b") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # locked, not one of ours, or just being made
+    except FileNotFoundError:  # just being made, or left by a process that was killed then
+        return time.time() - workspace.stat().st_mtime > MAKING_SECONDS
+    except OSError:  # locked, or not one of ours
         return False
     return True
 

@@ -15,7 +15,7 @@ from cleanset.edition.create import OF_TRAINING, TRAINING, check_none_empty, tra
 from cleanset.edition.locks import check_idle
 from cleanset.edition.models import pin_models
 from cleanset.edition.params import Model, read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, without_abandoned
 from cleanset.edition.pipeline import with_table
 from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import CleansetError
@@ -69,7 +69,8 @@ def accept(
     """
     check_idle(edition.folder)
     # what a killed call has left beside the files that it was writing
-    remove_abandoned(edition.folder)
+    without_abandoned(edition)
+    remove_abandoned(edition.folder / TRAINING)
     params = read_params(edition.folder)
     about = read_about(card) if card else None
     if not params.dataset.is_own:
