@@ -247,6 +247,7 @@ OF_PEOPLE = [
     "edition.params.read_params",
     "measure.compare.result_files.read_results",
     "measure.factors.read_annotations",
+    "measure.image_lists.read_list",
     "measure.predictions.read_predictions",
     "review.audit_files.read_audit_votes",
     "review.audit_files.read_plan",
