@@ -2,7 +2,8 @@
 
 import pytest
 
-from cleanset.studies.attacks.checklist import Evidence
+from cleanset.studies.attacks.baselines import AtRadius, Baselines, BySearch
+from cleanset.studies.attacks.checklist import Evidence, checklist
 from cleanset.studies.attacks.signs import SeenSign
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.attacks.warnings import WarningRecord
@@ -14,11 +15,11 @@ UNCLEAR = SeenSign("transfer", "there is no other model")
 @pytest.mark.parametrize(
     ("signs", "expected"),
     [
-        (("flat",), ("not met", "3 of 8 images have no gradient")),
-        (("transfer",), ("not met", "cannot be told: there is no other model")),
-        (("noise",), ("met", "not seen on 8 images")),
-        (("noise", "transfer"), ("not met", "cannot be told: there is no other model")),
-        (("flat", "transfer"), ("not met", "3 of 8 images have no gradient")),
+        (("flat",), ("not seen", "3 of 8 images have no gradient")),
+        (("transfer",), ("cannot be told", "there is no other model")),
+        (("noise",), ("seen", "no sign against it on 8 images")),
+        (("noise", "transfer"), ("cannot be told", "there is no other model")),
+        (("flat", "transfer"), ("not seen", "3 of 8 images have no gradient")),
     ],
 )
 def test_without_signs(signs: tuple[str, ...], expected: tuple[str, str]) -> None:
@@ -31,4 +32,40 @@ def test_without_signs(signs: tuple[str, ...], expected: tuple[str, str]) -> Non
 
 def test_without_a_search_for_signs() -> None:
     evidence = Evidence(params=AttackParams.model_construct(), model="mine", measures={}, record=None, models=["mine"])
-    assert evidence.without("flat") == ("not met", "signs of gradient masking were not looked for")
+    assert evidence.without("flat") == ("cannot be told", "signs of gradient masking were not looked for")
+
+
+@pytest.mark.parametrize(
+    ("broken", "not_told", "expected"),
+    [
+        ((0, 0, 0), (UNCLEAR,), "cannot be told"),
+        ((0, 0, 0), (SeenSign("smaller_ball_better", "PGD breaks 0 of 8 images up to Linf 16/255"),), "cannot be told"),
+        ((2, 3, 8), (), "seen"),
+        ((3, 3, 8), (), "cannot be told"),
+        ((8, 8, 8), (), "cannot be told"),
+    ],
+)
+def test_more_success_needs_some(broken: tuple[int, int, int], not_told: tuple[SeenSign, ...], expected: str) -> None:
+    """Of balls and of steps alike; the whole cube alone shows nothing of the balls."""
+    radii = (2 / 255, 16 / 255, 1.0)
+    searches = {"pgd of 10 steps": broken[1], "pgd of 1 step": broken[0], "random points": 0}
+    found = Baselines(
+        images=8,
+        by_radius=tuple(AtRadius(eps=eps, broken=count) for eps, count in zip(radii, broken, strict=True)),
+        by_search=tuple(BySearch(search=search, broken=count) for search, count in searches.items()),
+        noise_points=100,
+        noise_broken=0,
+    )
+    record = WarningRecord(
+        role="mine", images=8, parameters={}, warnings=(), not_told=not_told, baselines=found, files=("a",)
+    )
+    evidence = Evidence(
+        params=AttackParams.model_construct(attacks={}), model="mine", measures={}, record=record, models=["mine"]
+    )
+    by_text = {point.text: point for point in checklist(evidence)}
+    larger = by_text["A larger perturbation budget increases success"]
+    assert larger.state == expected
+    assert f"PGD of a few steps breaks {broken[0]} in Linf 2/255, {broken[1]} in Linf 16/255" in larger.why
+    iterative = by_text["Iterative attacks perform better than single-step ones"]
+    assert iterative.state == expected
+    assert f"pgd of 10 steps breaks {broken[1]}, pgd of 1 step breaks {broken[0]}" in iterative.why

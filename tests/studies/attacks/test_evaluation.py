@@ -213,19 +213,19 @@ def test_the_page(folder: Path, both: AttackedModels) -> None:
     honest, rounded = points.values()
     assert [len(honest), list(honest)] == [25, list(rounded)]
     assert honest["State a precise threat model"] == [
-        "met",
+        "seen",
         "Linf 8/255; any other class is a success; attackers know the model by its weights",
     ]
     text = "PGD breaks {} of 12 correctly classified images where every pixel is free"
     large = "With high distortion nothing withstands"
-    assert [honest[large], rounded[large]] == [["met", text.format(12)], ["not met", text.format(0)]]
-    assert honest["Report clean accuracy"] == ["met", "100.0 % of 12 images"]
+    assert [honest[large], rounded[large]] == [["seen", text.format(12)], ["not seen", text.format(0)]]
+    assert honest["Report clean accuracy"] == ["seen", "100.0 % of 12 images"]
     better = "Attacks on the model itself perform better than any other"
-    assert [honest[better][0], rounded[better][0]] == ["met", "not met"]
+    assert [honest[better][0], rounded[better][0]] == ["seen", "not seen"]
     techniques = "Apply differentiable techniques to non-differentiable components"
-    assert [honest[techniques][0], rounded[techniques][0]] == ["does not apply", "not met"]
-    assert honest["Test broader threat models"] == ["not met", "rotations: none; corruptions: none"]
-    assert honest["Attack with random noise"][0] == "not met"
+    assert [honest[techniques][0], rounded[techniques][0]] == ["does not apply", "not seen"]
+    assert honest["Test broader threat models"] == ["not seen", "rotations: none; corruptions: none"]
+    assert honest["Attack with random noise"][0] == "not seen"
     growing = page.select_one('[aria-label="Images broken in growing balls and by random points"]')
     assert growing is not None
     assert [each.get_text() for each in growing.find_all("tr")[0].find_all("th")][2:-1] == ["4", "8", "16", "32", "255"]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cleanset.classes import imagenet
 from cleanset.evaluation.measures import Measure
 from cleanset.scoring.logits import Groups
-from cleanset.studies.attacks.baselines import AtRadius, Baselines
+from cleanset.studies.attacks.baselines import AtRadius, Baselines, BySearch
 from cleanset.studies.attacks.coverage_lines import corner_points, coverage_line, limited_points
 from cleanset.studies.attacks.covered_fraction import linf_values, log10_covered
 from cleanset.studies.attacks.page import AttacksData, attacks_page, parameters
@@ -102,6 +102,11 @@ def test_growing_balls_and_the_checklist() -> None:
     found = Baselines(
         images=8,
         by_radius=(AtRadius(eps=4 / 255, broken=2), AtRadius(eps=1, broken=6)),
+        by_search=(
+            BySearch(search="pgd of 10 steps", broken=2),
+            BySearch(search="pgd of 1 step", broken=1),
+            BySearch(search="random points", broken=1),
+        ),
         noise_points=100,
         noise_broken=1,
     )
@@ -115,7 +120,7 @@ def test_growing_balls_and_the_checklist() -> None:
     assert line["points"] == "50.0,90.5 370.0,35.5"
     answers_by_point = {row[0]: row[1:] for row in rows(shown, "Checklist of mine") if len(row) == 3}
     assert answers_by_point["With high distortion nothing withstands"] == [
-        "not met",
+        "not seen",
         "PGD breaks 6 of 8 correctly classified images where every pixel is free",
     ]
     assert "Growing balls and random points" not in page(data()).get_text()

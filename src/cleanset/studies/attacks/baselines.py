@@ -30,6 +30,9 @@ GROWING_STEPS = 10
 NOISE_POINTS = 100
 """Random points of the ball for each image."""
 
+RANDOM_POINTS = "random points"
+"""Their name among the searches."""
+
 WHOLE_CUBE = 1.0
 """The Linf radius with which every pixel may take any value."""
 
@@ -46,14 +49,26 @@ class AtRadius:
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class BySearch:
+    """The images that one of the probe's searches breaks in its ball."""
+
+    search: str
+    broken: int
+    """How many of the correctly classified images."""
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Baselines:
-    """What PGD achieves in growing balls, and what random points of the probe's ball do."""
+    """What PGD achieves in growing balls, and what each search, and random points, do in the probe's ball."""
 
     images: int
     """The number of correctly classified images; the other numbers count some of these."""
 
     by_radius: tuple[AtRadius, ...]
     """By radius, from the smallest."""
+
+    by_search: tuple[BySearch, ...]
+    """By search, from PGD of the most steps to that of one; then the others."""
 
     noise_points: int
     """Random points for each image."""
@@ -130,11 +145,12 @@ def drawn_points(subject: Subject, radius: int, seed: int) -> list[PixelPlanes]:
     return found
 
 
-def baselines(success: Mapping[float, Flags], noise: Flags, correct: Flags) -> Baselines:
-    """Both checks in numbers; `success` by radius."""
+def baselines(success: Mapping[float, Flags], searches: Mapping[str, Flags], correct: Flags) -> Baselines:
+    """All in numbers; `success` by radius, `searches` by name."""
     return Baselines(
         images=int(correct.sum()),
         by_radius=tuple(AtRadius(eps=eps, broken=int(success[eps].sum())) for eps in sorted(success)),
+        by_search=tuple(BySearch(search=name, broken=int(flags.sum())) for name, flags in searches.items()),
         noise_points=NOISE_POINTS,
-        noise_broken=int(noise.sum()),
+        noise_broken=int(searches[RANDOM_POINTS].sum()),
     )

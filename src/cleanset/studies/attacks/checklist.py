@@ -1,7 +1,7 @@
 """The checklist of N. Carlini et al., "On Evaluating Adversarial Robustness" (2019), section 5, for a run of attacks.
 
-Each point is answered by what the run measured or by its settings. Points that the run cannot know are left to the
-reader, with what the run knows of them.
+Each point is answered by what the run measured or by its settings: seen, with the numbers that show it; not seen; or it
+cannot be told, because too little was broken to tell, or because no run knows it, with what is known of it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,13 +13,13 @@ from cleanset.plumbing.validation import join_names
 from cleanset.statistics.formats import percent
 from cleanset.studies.attacks.autoattack import AutoAttackAttack
 from cleanset.studies.attacks.base import Parameters
-from cleanset.studies.attacks.baselines import Baselines
+from cleanset.studies.attacks.baselines import WHOLE_CUBE, Baselines
 from cleanset.studies.attacks.gradient_attacks import PgdAttack
 from cleanset.studies.attacks.signs import SeenSign
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.attacks.warnings import WarningRecord
 
-State = Literal["met", "not met", "does not apply", "yours to judge"]
+State = Literal["seen", "not seen", "cannot be told", "does not apply"]
 
 MIN_CONVERGED = 0.95
 """Smallest share of the images whose search more steps no longer changed, for an attack that has converged."""
@@ -93,14 +93,21 @@ class Evidence:
         return [] if self.record is None else [each for each in self.record.warnings if each.sign in signs]
 
     def without(self, *signs: str) -> tuple[State, str]:
-        """Met where all of the signs were looked for and none was seen."""
+        """Seen where all of the signs were looked for and there is none."""
         if self.record is None:
-            return "not met", "signs of gradient masking were not looked for"
+            return "cannot be told", "signs of gradient masking were not looked for"
         if seen := self.seen(*signs):
-            return "not met", "; ".join(each.text for each in seen)
+            return "not seen", "; ".join(each.text for each in seen)
         if unclear := [each for each in self.record.not_told if each.sign in signs]:
-            return "not met", f"cannot be told: {unclear[0].text}"
-        return "met", f"not seen on {self.record.images} images"
+            return "cannot be told", unclear[0].text
+        return "seen", f"no sign against it on {self.record.images} images"
+
+    def is_more(self, larger: int, smaller: int, text: str, *signs: str) -> tuple[State, str]:
+        """Seen where a number is larger than another, too, as `text` says; without a difference it cannot be told."""
+        state, why = self.without(*signs)
+        if state != "seen":
+            return state, f"{text}: {why}"
+        return "seen" if larger > smaller else "not seen" if larger < smaller else "cannot be told", text
 
 
 Answer = Callable[[Evidence], tuple[State, str]]
@@ -108,9 +115,9 @@ Answer = Callable[[Evidence], tuple[State, str]]
 
 def _threat_model(of: Evidence) -> tuple[State, str]:
     if not of.threats:
-        return "not met", "no attack has a threat model"
+        return "not seen", "no attack has a threat model"
     known = "its weights" if any(of.params.attack(name).uses == "gradients" for name in of.attacks) else "its answers"
-    return "met", f"{join_names(of.threats)}; any other class is a success; attackers know the model by {known}"
+    return "seen", f"{join_names(of.threats)}; any other class is a success; attackers know the model by {known}"
 
 
 def _adaptive(of: Evidence) -> tuple[State, str]:
@@ -118,48 +125,77 @@ def _adaptive(of: Evidence) -> tuple[State, str]:
     found = [f"gradients pass straight through {each}" for each in of.straight_through]
     found += [f"{name} follows the mean of several answers" for name in draws]
     if found:
-        return "met", "; ".join(found)
-    return "not met", "all attacks are general ones: none is written for this model (--straight-through, draws)"
+        return "seen", "; ".join(found)
+    return "not seen", "all attacks are general ones: none is written for this model (--straight-through, draws)"
 
 
 def _released(of: Evidence) -> tuple[State, str]:
-    return "yours to judge", f"whether {of.model} is published is not known; records have the digest of its weights"
+    return "cannot be told", f"whether {of.model} is published is not known; records have the digest of its weights"
 
 
 def _clean(of: Evidence) -> tuple[State, str]:
     found = [each for name in of.params.attacks if (each := of.measure(name, "clean_error")) is not None]
     if not found:
-        return "not met", "not measured"
+        return "not seen", "not measured"
     most = max(found, key=lambda each: each.images)
-    return "met", f"{percent(1 - most.value, 1)} of {most.images:,} images"
+    return "seen", f"{percent(1 - most.value, 1)} of {most.images:,} images"
+
+
+def _iterative(of: Evidence) -> tuple[State, str]:
+    found = of.baselines
+    if found is None:
+        return "cannot be told", of.without("fewer_steps_better")[1]
+    steps = [each for each in found.by_search if each.search.startswith("pgd of")]
+    text = f"of {found.images} images, {join_names([f'{each.search} breaks {each.broken}' for each in steps])}"
+    return of.is_more(steps[0].broken, steps[-1].broken, text, "fewer_steps_better")
+
+
+def _larger_balls(of: Evidence) -> tuple[State, str]:
+    found = of.baselines
+    if found is None:
+        return "cannot be told", of.without("smaller_ball_better")[1]
+    # the whole cube is another point
+    inside = [each.broken for each in found.by_radius if each.eps < WHOLE_CUBE] or [0]
+    return of.is_more(inside[-1], inside[0], found.texts()[0], "smaller_ball_better", "larger_balls_alike")
+
+
+def _own_attacks(of: Evidence) -> tuple[State, str]:
+    found = of.baselines
+    signs = ("black_box_better", "transfer_beats_gradient", "noise_better")
+    if found is None:
+        return "cannot be told", of.without(*signs)[1]
+    first = found.by_search[0]
+    others = [each for each in found.by_search if not each.search.startswith("pgd ")]
+    text = join_names([f"{each.search} breaks {each.broken}" for each in (first, *others)])
+    return of.is_more(first.broken, max(each.broken for each in others), f"of {found.images} images, {text}", *signs)
 
 
 def _large_balls(of: Evidence) -> tuple[State, str]:
     found = of.baselines
     if found is None:
-        return "not met", of.without("whole_cube_withstood")[1]
+        return "cannot be told", of.without("whole_cube_withstood")[1]
     last = found.by_radius[-1]
     return (
-        "met" if last.broken == found.images else "not met",
+        "seen" if last.broken == found.images else "not seen",
         f"PGD breaks {last.broken} of {found.images} correctly classified images where every pixel is free",
     )
 
 
 def _curve(of: Evidence) -> tuple[State, str]:
     found = of.baselines
-    return ("not met", "no growing balls were searched") if found is None else ("met", found.texts()[0])
+    return ("not seen", "no growing balls were searched") if found is None else ("seen", found.texts()[0])
 
 
 def _described(of: Evidence) -> tuple[State, str]:
     if not of.attacks:
-        return "not met", "no attack ran"
-    return "met", f"all parameters of {join_names(of.attacks)} are in the results"
+        return "not seen", "no attack ran"
+    return "seen", f"all parameters of {join_names(of.attacks)} are in the results"
 
 
 def _diverse(of: Evidence) -> tuple[State, str]:
     used = dict.fromkeys(of.params.attacks[name].uses for name in of.attacks)
     text = f"{len(of.attacks)} attacks follow {join_names(used)}" if used else "no attack ran"
-    return "met" if len(used) > 1 else "not met", text
+    return "seen" if len(used) > 1 else "not seen", text
 
 
 def _gradient_free(of: Evidence) -> tuple[State, str]:
@@ -170,38 +206,42 @@ def _gradient_free(of: Evidence) -> tuple[State, str]:
     }
     missing = [what for what, names in found.items() if not names]
     text = "; ".join(f"{what}: {join_names(names) if names else 'none'}" for what, names in found.items())
-    return "not met" if missing else "met", text
+    return "not seen" if missing else "seen", text
 
 
 def _transfer(of: Evidence) -> tuple[State, str]:
     if names := of.names(lambda attack: attack.reads_other_models):
-        return "met", f"{join_names(names)}; how similar the other models are is yours to judge"
+        return "seen", f"{join_names(names)}; how similar the other models are is yours to judge"
     return of.without("transfer_beats_gradient")
 
 
 def _ensembled(of: Evidence) -> tuple[State, str]:
     if not of.seen("random_answers"):
         state, why = of.without("random_answers")
-        return ("does not apply", f"answers are not random: {why}") if state == "met" else ("not met", why)
+        return ("does not apply", f"answers are not random: {why}") if state == "seen" else (state, why)
     draws = [name for name in of.attacks if getattr(of.params.attacks[name], "draws", 1) > 1]
     return (
-        ("met", f"{join_names(draws)}, by draws") if draws else ("not met", "answers are random; no attack has draws")
+        ("seen", f"{join_names(draws)}, by draws") if draws else ("not seen", "answers are random; no attack has draws")
     )
 
 
 def _differentiable(of: Evidence) -> tuple[State, str]:
     if of.straight_through:
-        return "met", f"gradients pass straight through {join_names(of.straight_through)}"
+        return "seen", f"gradients pass straight through {join_names(of.straight_through)}"
     state, why = of.without("no_gradient", "misleading_gradient", "saturated_answers")
-    return ("does not apply", f"a useful gradient: {why}") if state == "met" else ("not met", why)
+    return ("does not apply", f"a useful gradient: {why}") if state == "seen" else (state, why)
 
 
 def _converged(of: Evidence) -> tuple[State, str]:
     found = {name: each for name in of.attacks if (each := of.measure(name, "converged")) is not None}
     if not found:
-        return "not met", "no attack tells whether it has converged"
+        return "cannot be told", "no attack tells whether it has converged"
     text = ", ".join(f"{name} on {percent(each.value, 1)} of {each.images} images" for name, each in found.items())
-    return "met" if all(each.value >= MIN_CONVERGED for each in found.values()) else "not met", text
+    idle = [name for name in found if (success := of.measure(name, "success")) is None or not success.value]
+    if idle:
+        # a search that leads nowhere stands still, too
+        return "cannot be told", f"{text}; {join_names(idle)} breaks no image"
+    return "seen" if all(each.value >= MIN_CONVERGED for each in found.values()) else "not seen", text
 
 
 def _random_offset(of: Evidence) -> tuple[State, str]:
@@ -211,13 +251,13 @@ def _random_offset(of: Evidence) -> tuple[State, str]:
         for name, each in pgd.items()
     ]
     is_met = any(each.random_start for each in pgd.values())
-    return "met" if is_met else "not met", "; ".join(texts) or "no PGD ran"
+    return "seen" if is_met else "not seen", "; ".join(texts) or "no PGD ran"
 
 
 def _prior_work(of: Evidence) -> tuple[State, str]:
     others = [model for model in of.models if model != of.model]
     beside = f"beside it: {join_names(others)}" if others else "no other model was attacked beside it"
-    return "yours to judge", beside
+    return "cannot be told", beside
 
 
 def _broader(of: Evidence) -> tuple[State, str]:
@@ -226,21 +266,21 @@ def _broader(of: Evidence) -> tuple[State, str]:
         "corruptions": of.names(lambda attack: attack.family == "corruptions"),
     }
     text = "; ".join(f"{what}: {join_names(names) if names else 'none'}" for what, names in found.items())
-    return "met" if all(found.values()) else "not met", text
+    return "seen" if all(found.values()) else "not seen", text
 
 
 def _provable(of: Evidence) -> tuple[State, str]:
-    return "not met", "no attack proves a lower bound: robust accuracies are bounds from above"
+    return "not seen", "no attack proves a lower bound: robust accuracies are bounds from above"
 
 
 def _noise(of: Evidence) -> tuple[State, str]:
     found = of.baselines
     if found is None:
-        return "not met", "no random points were tried"
+        return "not seen", "no random points were tried"
     state, why = of.without("noise_better")
-    text = found.texts()[1] + (f"; {why}" if state != "met" else "")
+    text = found.texts()[1] + (f"; {why}" if state != "seen" else "")
     if found.noise_points < MIN_NOISE_POINTS:
-        return "not met", f"{text}; the checklist asks for {MIN_NOISE_POINTS:,} points"
+        return "not seen", f"{text}; the checklist asks for {MIN_NOISE_POINTS:,} points"
     return state, text
 
 
@@ -251,13 +291,13 @@ def _targeted(of: Evidence) -> tuple[State, str]:
         if isinstance(each := of.params.attacks[name], AutoAttackAttack)
     }
     found = [f"{name}: {join_names(listed)}" for name, listed in parts.items() if listed]
-    return ("met", "; ".join(found)) if found else ("not met", "all attacks are untargeted")
+    return ("seen", "; ".join(found)) if found else ("not seen", "all attacks are untargeted")
 
 
 def _of_each_image(of: Evidence) -> tuple[State, str]:
     if not of.threats:
-        return "not met", "no attack has a threat model"
-    return "met", f"an image counts as robust in {join_names(of.threats)} if no attack there breaks it"
+        return "not seen", "no attack has a threat model"
+    return "seen", f"an image counts as robust in {join_names(of.threats)} if no attack there breaks it"
 
 
 SEVERE = "Common severe flaws"
@@ -268,14 +308,14 @@ POINTS: tuple[tuple[str, str, Answer], ...] = (
     (SEVERE, "Perform adaptive attacks", _adaptive),
     (SEVERE, "Release models and source code", _released),
     (SEVERE, "Report clean accuracy", _clean),
-    (SEVERE, "Iterative attacks perform better than single-step ones", lambda of: of.without("fewer_steps_better")),
-    (SEVERE, "A larger perturbation budget increases success", lambda of: of.without("smaller_ball_better")),
+    (SEVERE, "Iterative attacks perform better than single-step ones", _iterative),
+    (SEVERE, "A larger perturbation budget increases success", _larger_balls),
     (SEVERE, "With high distortion nothing withstands", _large_balls),
     (SEVERE, "Show success over the perturbation budget", _curve),
     (
         SEVERE,
         "Attacks on the model itself perform better than any other",
-        lambda of: of.without("black_box_better", "transfer_beats_gradient", "noise_better"),
+        _own_attacks,
     ),
     (SEVERE, "Describe the attacks with all hyperparameters", _described),
     (COMMON, "Apply a diverse set of attacks", _diverse),

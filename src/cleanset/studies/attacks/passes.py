@@ -17,8 +17,9 @@ def passes_of_probe(probe: Probe, sources: int) -> AttackPasses:
     repeats = 3
     answered = Passes(forward=2 * repeats + len(MODES) + 1, backward=1)
     checked = Passes(forward=-(-sum(map(len, batches_to_ask(MAX_CHECKED))) // probe.images))
-    # at the image and at a corner: the gradient, two steps to both sides in each part, single pixels
-    near = Passes(forward=1 + 4 * PARTS**2 + RANDOM_STEPS, backward=1) * 2
+    # at the image and at a corner: the gradient, steps of two lengths to both sides (at random and along the gradient
+    # in each part, along it in each color), single pixels
+    near = Passes(forward=1 + 4 * (2 * PARTS**2 + 3) + RANDOM_STEPS, backward=1) * 2
     own = answered + checked + near
     for steps in (*(few for few in FEW_STEPS if few < probe.steps), probe.steps):
         own += _of_pgd(_plain(steps)) + Passes(forward=2)

@@ -16,7 +16,7 @@ from cleanset.scoring.consistency import batches_to_ask
 from cleanset.statistics.basics import Flags
 from cleanset.studies.attacks.ascent import gradient
 from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Subject, logits_of, to_unit
-from cleanset.studies.attacks.baselines import Baselines, baselines, in_growing_balls, random_points
+from cleanset.studies.attacks.baselines import RANDOM_POINTS, Baselines, baselines, in_growing_balls, random_points
 from cleanset.studies.attacks.gradient_attacks import PgdAttack
 from cleanset.studies.attacks.signs import (
     COARSE,
@@ -28,10 +28,12 @@ from cleanset.studies.attacks.signs import (
     fewer_steps_better,
     flat_answers,
     gradient_changes_answers,
+    larger_balls_alike,
     misleading_gradient,
     no_gradient,
     noise_better,
     not_told,
+    nothing_broken,
     nothing_learnt,
     random_answers,
     rounded_dependence,
@@ -108,25 +110,27 @@ def probe(
     growing = in_growing_balls(network, subjects, known, pgd)
     noise = random_points(network, subjects, known, pgd.eps)
     by_radius = {ball.eps: each.success for ball, each in growing.items()}
+    unclear += nothing_broken(by_radius, correct)
     names = [subject.name for subject in subjects]
     gradient_found = white | growing[pgd.ball].success
     compared = [
         fewer_steps_better(_success(by_steps)),
         black_box_better(white, _success(black)),
         transfer_beats_gradient(white, _success(transferred)),
-        smaller_ball_better(by_radius),
+        smaller_ball_better(by_radius, names),
+        larger_balls_alike(by_radius, correct, names),
         whole_cube_withstood(by_radius, correct, names),
         noise_better(noise.success, gradient_found, correct, names),
     ]
     searches = {f"pgd of {steps} step{'s' if steps > 1 else ''}": by_steps[steps] for steps in reversed(by_steps)}
     searches |= black | {f"transfer from {name}": each for name, each in transferred.items()}
     searches |= {f"pgd in {ball_text(ball)}": each for ball, each in growing.items() if ball.eps <= pgd.eps}
-    searches["random points"] = noise
+    searches[RANDOM_POINTS] = noise
     return Probed(
         seen=asked + [each for each in compared if each is not None],
         not_told=unclear,
         searches=searches,
-        baselines=baselines(by_radius, noise.success, correct),
+        baselines=baselines(by_radius, _success(searches), correct),
     )
 
 
@@ -179,18 +183,14 @@ class Near(NamedTuple):
 
 
 def of_neighbours(network: "PixelNetwork", groups: Sequence[Sequence[Subject]], radius: int) -> Near:
-    """The signs in the answers to images that differ by a level: in one color, at random, along the gradient.
+    """The signs in the answers to images near the images: by one color, at random, along the gradient.
 
-    Each is looked for at the images, and at a corner of the Linf ball of `radius` levels around each: a gradient may be
-    right at images alone.
+    Each is looked for at the images, by steps of 1 and of `radius` levels (at most LONG_STEP), and at a corner of the
+    Linf ball of `radius` levels around each, by 2 and as many: a gradient may be right at images alone, or for small
+    steps alone.
     """
     names = [subject.name for group in groups for subject in group]
-    at_places = []
-    for place in (0, radius):
-        found = [near_changes(network, group, place) for group in groups]
-        at_places.append([np.concatenate(parts) for parts in zip(*map(astuple, found), strict=True)])
-    # of shape (places, images)
-    near = NearChanges(*(np.stack(each) for each in zip(*at_places, strict=True)))
+    near = changes_at_places(network, groups, radius)
     seen = [
         unsteady_answers(near.one_pixel, np.maximum(near.all_pixels, near.rounding), names),
         misleading_gradient(
@@ -202,25 +202,49 @@ def of_neighbours(network: "PixelNetwork", groups: Sequence[Sequence[Subject]], 
     return Near([each for each in (*seen, flat) if each is not None], [each for each in (unclear,) if each is not None])
 
 
+def changes_at_places(network: "PixelNetwork", groups: Sequence[Sequence[Subject]], radius: int) -> "NearChanges":
+    """The changes at the images and at a corner of the Linf ball around each, of shape (places, images)."""
+    at_places = []
+    for place, level in ((0, 1), (radius, 2)):
+        levels = (level, max(min(radius, LONG_STEP), level + 1))
+        found = [near_changes(network, group, place, levels) for group in groups]
+        at_places.append([np.concatenate(parts) for parts in zip(*map(astuple, found), strict=True)])
+    return NearChanges(*(np.stack(each) for each in zip(*at_places, strict=True)))
+
+
+LONG_STEP = 4
+"""Largest step in levels: those of 8 lead to where the gradient of honest networks is another one."""
+
 PARTS = 3
-"""Parts of an image along a side, in which steps are taken one by one."""
+"""Parts of an image along a side, in which steps are taken one by one, as in each color."""
+
+MAX_ROUGH = 0.1
+"""Largest squared difference of random changes, each a level, at two lengths of the step, relative to their squares:
+0 of a linear network, and about 1 where rounding makes the changes."""
+
+MIN_SHORTFALL = 5
+"""Smallest shortfall of a part's change that rounding does not explain, in root mean squares of what it does not
+explain of random steps."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NearChanges:
-    """How the log-odds of some images change by steps of a level; each of shape (images,), or (places, images)."""
+    """How the log-odds of some images change by small steps; each of shape (images,), or (places, images)."""
 
     kept: NDArray[np.float64]
-    """The share that steps along the signs of the gradient keep of its promise, 0 to 1."""
+    """The smallest share that steps along the signs of the gradient keep of its promise, in a part or in all together.
+
+    If they change more than promised, the inverse of the share in all together."""
 
     unexplained: NDArray[np.float64]
-    """The share of the squared changes by random steps that it does not explain; NaN where rounding hides it."""
+    """The largest share of squared changes by random steps in a part that it does not explain; NaN where rounding hides
+    it."""
 
     one_pixel: NDArray[np.float64]
     """The root mean square of changes in one color of one pixel."""
 
     all_pixels: NDArray[np.float64]
-    """The root mean square of random changes of all pixels."""
+    """The root mean square of random changes of all pixels, by the shorter step."""
 
     rounding: NDArray[np.float64]
     """The largest change that rounding makes."""
@@ -234,10 +258,13 @@ class NearChanges:
         return np.asarray(self.all_pixels <= self.rounding)
 
 
-def near_changes(network: "PixelNetwork", group: Sequence[Subject], radius: int) -> NearChanges:
+def near_changes(
+    network: "PixelNetwork", group: Sequence[Subject], radius: int, levels: tuple[int, int]
+) -> NearChanges:
     """The changes at the images, or at a corner of the Linf ball of `radius` levels around each.
 
-    Steps are taken in each part of the image by itself, to both sides: a gradient that is wrong in one part shows.
+    Steps of two lengths in `levels` are taken in each part of the image by itself, to both sides: a gradient that is
+    wrong in one part shows. Where rounding hides short steps, the longer ones are judged alone.
     """
     import torch
 
@@ -254,18 +281,34 @@ def near_changes(network: "PixelNetwork", group: Sequence[Subject], radius: int)
         asked = to_device(torch.from_numpy(pixels), network.device).to(network.dtype)
         return _log_odds(logits_of(network, asked), classes)
 
-    def change(direction: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The change by a step to both sides, and the one that the gradient promises."""
-        ends = [(images + side * direction / LEVELS).clip(0, 1) for side in (1, -1)]
-        return log_odds(ends[1]) - log_odds(ends[0]), (slopes * (ends[0] - ends[1])).sum(axis=(1, 2, 3))
+    def changes(directions: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The changes by steps to both sides, and those that the gradient promises: (directions, lengths, images)."""
+        found = np.zeros((len(directions), len(levels), len(group)))
+        promised = np.zeros_like(found)
+        for place in np.ndindex(found.shape[:2]):
+            step = levels[place[1]] * directions[place[0]] / LEVELS
+            ends = [(images + side * step).clip(0, 1) for side in (1, -1)]
+            found[place] = log_odds(ends[1]) - log_odds(ends[0])
+            promised[place] = (slopes * (ends[0] - ends[1])).sum(axis=(1, 2, 3))
+        return found, promised
 
-    along = []
-    at_random = []
-    for part in _parts(shape[-1]):
-        inside = np.zeros(shape)
-        inside[..., part[0], part[1]] = 1
-        along.append(change(inside * np.sign(slopes)))
-        at_random.append(change(inside * drawn.choice([-1.0, 1.0], shape)))
+    parts = _parts(shape[1:])
+    squares = parts[: PARTS**2]
+    tiny = np.finfo(np.float64).tiny
+    found, expected = changes([part * drawn.choice([-1.0, 1.0], shape) for part in squares])
+    noise = np.sqrt(np.square(found - expected).mean(axis=0))
+    all_pixels = np.sqrt(np.square(found[:, 0]).sum(axis=0))
+    # by a level, of shape (directions, images); what the rounding of one length does is not what that of another does
+    short, long = (found / np.array(levels)[:, None]).swapaxes(0, 1)
+    rest = np.prod((found - expected) / np.array(levels)[:, None], axis=1)
+    is_rough = np.square(short - long).sum(axis=0) > MAX_ROUGH * np.square(short).sum(axis=0)
+    usual = [np.square(part * slopes * 2 / LEVELS).sum(axis=(1, 2, 3)) for part in squares]
+    unexplained = (rest / np.maximum(np.square(short), usual).clip(min=tiny)).max(axis=0)
+    found, promised = changes([part * np.sign(slopes) for part in parts])
+    share = found / promised.clip(min=tiny)
+    in_parts = np.where(promised - found > MIN_SHORTFALL * noise, share, 1).min(axis=0)
+    together = found[: len(squares)].sum(axis=0) / promised[: len(squares)].sum(axis=0).clip(min=tiny)
+    kept = np.minimum(in_parts, np.where(together > 1, 1 / together.clip(min=1), together))
     unchanged = _log_odds(logits, classes)
     single = []
     for place in drawn.choice(images[0].size, RANDOM_STEPS):
@@ -273,22 +316,14 @@ def near_changes(network: "PixelNetwork", group: Sequence[Subject], radius: int)
         # to one side alone: what reads the lowest bit is the same on both
         image[:, place] += np.where(image[:, place] < 0.5, 1, -1) / LEVELS
         single.append(np.square(log_odds(image.reshape(images.shape)) - unchanged))
-    one_pixel = np.sqrt(np.mean(single, axis=0))
     precision = _rounding_of(logits, network.precision)
-    rounding = 10 * ROUNDING_OF_LOG_ODDS[precision] * np.abs(logits).max(axis=1)
-    found, promised = (np.stack(parts) for parts in zip(*along, strict=True))
-    tiny = np.finfo(np.float64).tiny
-    kept = np.clip(found, 0, promised).sum(axis=0) / promised.sum(axis=0).clip(min=tiny)
-    found, expected = (np.stack(parts) for parts in zip(*at_random, strict=True))
-    squares = np.square(found).sum(axis=0)
-    rest = np.square(found - expected).sum(axis=0) / squares.clip(min=tiny)
     is_coarse = np.full(len(group), precision in COARSE)
     return NearChanges(
-        kept=kept,
-        unexplained=np.where(is_coarse, np.nan, rest),
-        one_pixel=one_pixel,
-        all_pixels=np.sqrt(squares),
-        rounding=rounding,
+        kept=np.where(is_rough, kept[-1], kept.min(axis=0)),
+        unexplained=np.where(is_coarse | is_rough, np.nan, unexplained),
+        one_pixel=np.sqrt(np.mean(single, axis=0)),
+        all_pixels=all_pixels,
+        rounding=10 * ROUNDING_OF_LOG_ODDS[precision] * np.abs(logits).max(axis=1),
         is_coarse=is_coarse,
     )
 
@@ -304,11 +339,15 @@ def _rounding_of(logits: NDArray[np.float64], precision: str) -> str:
     return precision
 
 
-def _parts(side: int) -> list[tuple[slice, slice]]:
-    """The parts of an image as rows and columns."""
-    ends = [round(side * place / PARTS) for place in range(PARTS + 1)]
+def _parts(shape: tuple[int, ...]) -> list[NDArray[np.float64]]:
+    """The parts of an image as masks: squares of rows and columns, then its colors."""
+    ends = [round(shape[-1] * place / PARTS) for place in range(PARTS + 1)]
     slices = [slice(start, end) for start, end in pairwise(ends)]
-    return list(product(slices, slices))
+    places = [(slice(None), *each) for each in product(slices, slices)] + [(color,) for color in range(shape[0])]
+    masks = np.zeros((len(places), *shape))
+    for mask, place in zip(masks, places, strict=True):
+        mask[place] = 1
+    return list(masks)
 
 
 def _log_odds(logits: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -6,7 +6,6 @@ can be fooled. Each rule is a function of the values measured; `probing` measure
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from math import comb
 
 import numpy as np
@@ -29,19 +28,20 @@ SIGNS = {
     "unsteady_answers": "another answer to an image that differs by a level in one color of one pixel",
     "saturated_answers": "answers too large for logits, or not logits at all",
     "no_gradient": "no gradient",
-    "misleading_gradient": "a gradient along which the answers change less than it promises",
+    "misleading_gradient": "a gradient along which the answers do not change as it promises",
     "fewer_steps_better": "more success with fewer steps",
     "black_box_better": "more success without a gradient than with it",
     "transfer_beats_gradient": "more success with images made on another model than on the model itself",
-    "smaller_ball_better": "more success in a smaller ball",
+    "smaller_ball_better": "images that break in a ball, not in a larger one around it",
+    "larger_balls_alike": "as much success in a ball as in one of eight times its radius, which leaves images unbroken",
     "whole_cube_withstood": "images that withstand though every pixel may take any value",
     "noise_better": "random points of the ball break what PGD does not",
 }
 """The signs that are looked for, by name."""
 
 COMPARED = (
-    "fewer_steps_better", "black_box_better", "transfer_beats_gradient", "smaller_ball_better", "whole_cube_withstood",
-    "noise_better",
+    "fewer_steps_better", "black_box_better", "transfer_beats_gradient", "smaller_ball_better", "larger_balls_alike",
+    "whole_cube_withstood", "noise_better",
 )  # fmt: skip
 """Those that searches show."""
 
@@ -60,13 +60,13 @@ ROUNDING_OF_LOG_ODDS = {"float64": 1e-13, "float32": 2e-6, "tf32": 0.01, "bfloat
 HALF_PRECISIONS = {"float16": "tf32", "bfloat16": "bfloat16"}
 """The precision that rounds as coarsely, by the narrow dtype that holds all logits of a network exactly."""
 
-MIN_KEPT = 0.6
-"""Smallest share of the change that a gradient promises for steps of a level along its signs, over parts of the image.
+MIN_KEPT = 0.3
+"""Smallest share of the change that a gradient promises for steps along its signs, in each part of the image.
 
-1 of a linear network; bench/masking.py has it of honest and of masked ones."""
+1 of a linear network, -1 of a gradient that is turned around; bench/masking.py has it of honest and of masked ones."""
 
-MAX_UNEXPLAINED = 0.4
-"""Largest share of the squared changes by random steps of a level that the gradient does not explain.
+MAX_UNEXPLAINED = 0.6
+"""Largest share of the squared changes by random steps in a part that the gradient does not explain.
 
 0 of a linear network, 1 of a gradient of 0, and 4 of one that is turned around."""
 
@@ -168,7 +168,7 @@ def misleading_gradient(
 
     `unexplained` may be NaN, where rounding hides it. Both are of shape (images,), or (places near them, images).
     """
-    text = "have a gradient that does not tell how steps of a level change the answer"
+    text = "have a gradient that does not tell how steps along it change the answer"
     is_misled = (kept < MIN_KEPT) | (unexplained > MAX_UNEXPLAINED)
     return _of_images("misleading_gradient", _anywhere(is_misled), names, text)
 
@@ -279,23 +279,46 @@ def transfer_beats_gradient(white: Flags, transferred: Mapping[str, Flags]) -> S
     return _best("transfer_beats_gradient", text, white, transferred)
 
 
-def smaller_ball_better(success: Mapping[float, Flags]) -> SeenSign | None:
-    """The sign that PGD succeeds more often in a smaller ball; `success` by radius, on the same images."""
-    for small, large in pairwise(sorted(success)):
-        if is_better(success[small], success[large]):
-            return SeenSign(
-                "smaller_ball_better",
-                f"PGD succeeds on {success[small].sum()} of {len(success[small])} images in "
-                f"{ball_text(Ball('Linf', small))}, on {success[large].sum()} in {ball_text(Ball('Linf', large))}",
-            )
-    return None
+def smaller_ball_better(success: Mapping[float, Flags], names: Sequence[str]) -> SeenSign | None:
+    """The sign that PGD breaks an image in a ball and not in a larger one; `success` by radius, on the same images."""
+    broken = _by_radius(success)
+    fallen = _anywhere(np.maximum.accumulate(broken) & ~broken)
+    text = "are broken by PGD in a ball, not in a larger one around it"
+    return _of_images("smaller_ball_better", fallen, names, text)
+
+
+def larger_balls_alike(success: Mapping[float, Flags], correct: Flags, names: Sequence[str]) -> SeenSign | None:
+    """The sign of the images that PGD leaves, though it breaks some in the smallest ball and no more in larger ones.
+
+    The whole cube is left out. Where PGD breaks none, nothing can be told (`nothing_broken`).
+    """
+    broken = _by_radius(success)[:-1]
+    counts = broken.sum(axis=1)
+    if counts[0] == 0 or (counts != counts[0]).any():
+        return None
+    text = f"are left by PGD, which breaks {counts[0]} in each of {len(counts)} balls of growing radius"
+    return _of_images("larger_balls_alike", correct & ~broken[-1], names, text) if len(counts) > 1 else None
+
+
+def nothing_broken(success: Mapping[float, Flags], correct: Flags) -> list[SeenSign]:
+    """The signs that cannot be told: PGD breaks no image in any ball but the whole cube."""
+    broken = _by_radius(success)[:-1]
+    if broken.any() or not correct.any():
+        return []
+    largest = ball_text(Ball("Linf", sorted(success)[:-1][-1])) if len(broken) else "any ball"
+    text = f"PGD breaks 0 of {int(correct.sum())} images up to {largest}"
+    return [SeenSign(sign, text) for sign in ("smaller_ball_better", "larger_balls_alike")]
+
+
+def _by_radius(success: Mapping[float, Flags]) -> NDArray[np.bool_]:
+    """Of shape (radii, images), from the smallest radius to the whole cube."""
+    return np.stack([success[radius] for radius in sorted(success)])
 
 
 def whole_cube_withstood(success: Mapping[float, Flags], correct: Flags, names: Sequence[str]) -> SeenSign | None:
-    """The sign that PGD breaks an image in no ball, up to the one of all images; `success` by radius."""
-    broken = np.stack([*success.values()]).any(axis=0)
+    """The sign that PGD does not break an image in the ball of all images; `success` by radius."""
     text = "withstand PGD though every pixel may take any value"
-    return _of_images("whole_cube_withstood", correct & ~broken, names, text)
+    return _of_images("whole_cube_withstood", correct & ~_by_radius(success)[-1], names, text)
 
 
 def noise_better(noise: Flags, white: Flags, correct: Flags, names: Sequence[str]) -> SeenSign | None:
