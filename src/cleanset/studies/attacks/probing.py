@@ -3,7 +3,7 @@
 torch is imported when a model is probed, so that importing this module is quick. `signs` has the rules.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -281,34 +281,26 @@ def near_changes(
         asked = to_device(torch.from_numpy(pixels), network.device).to(network.dtype)
         return _log_odds(logits_of(network, asked), classes)
 
-    def changes(directions: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def changes(directions: Iterable[NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The changes by steps to both sides, and those that the gradient promises: (directions, lengths, images)."""
-        found = np.zeros((len(directions), len(levels), len(group)))
-        promised = np.zeros_like(found)
-        for place in np.ndindex(found.shape[:2]):
-            step = levels[place[1]] * directions[place[0]] / LEVELS
-            ends = [(images + side * step).clip(0, 1) for side in (1, -1)]
-            found[place] = log_odds(ends[1]) - log_odds(ends[0])
-            promised[place] = (slopes * (ends[0] - ends[1])).sum(axis=(1, 2, 3))
-        return found, promised
+        found = []
+        promised = []
+        for direction, level in product(directions, levels):
+            ends = [(images + side * level * direction / LEVELS).clip(0, 1) for side in (1, -1)]
+            found.append(log_odds(ends[1]) - log_odds(ends[0]))
+            promised.append((slopes * (ends[0] - ends[1])).sum(axis=(1, 2, 3)))
+        of_shape = (-1, len(levels), len(group))
+        return np.reshape(found, of_shape), np.reshape(promised, of_shape)
 
+    largest = 10 * np.abs(logits).max(axis=1)
+    rounding = ROUNDING_OF_LOG_ODDS[network.precision] * largest
     parts = _parts(shape[1:])
     squares = parts[: PARTS**2]
-    tiny = np.finfo(np.float64).tiny
-    found, expected = changes([part * drawn.choice([-1.0, 1.0], shape) for part in squares])
-    noise = np.sqrt(np.square(found - expected).mean(axis=0))
-    all_pixels = np.sqrt(np.square(found[:, 0]).sum(axis=0))
-    # by a level, of shape (directions, images); what the rounding of one length does is not what that of another does
-    short, long = (found / np.array(levels)[:, None]).swapaxes(0, 1)
-    rest = np.prod((found - expected) / np.array(levels)[:, None], axis=1)
-    is_rough = np.square(short - long).sum(axis=0) > MAX_ROUGH * np.square(short).sum(axis=0)
-    usual = [np.square(part * slopes * 2 / LEVELS).sum(axis=(1, 2, 3)) for part in squares]
-    unexplained = (rest / np.maximum(np.square(short), usual).clip(min=tiny)).max(axis=0)
-    found, promised = changes([part * np.sign(slopes) for part in parts])
-    share = found / promised.clip(min=tiny)
-    in_parts = np.where(promised - found > MIN_SHORTFALL * noise, share, 1).min(axis=0)
-    together = found[: len(squares)].sum(axis=0) / promised[: len(squares)].sum(axis=0).clip(min=tiny)
-    kept = np.minimum(in_parts, np.where(together > 1, 1 / together.clip(min=1), together))
+    at_random = changes(part * drawn.choice([-1.0, 1.0], shape) for part in squares)
+    noise = np.maximum(np.sqrt(np.square(at_random[0] - at_random[1]).mean(axis=0)), rounding)
+    usual = [np.maximum(2 * _lengths(part * slopes) / LEVELS, rounding) for part in squares]
+    kept = _kept(*changes(part * np.sign(slopes) for part in parts), noise)
+    unexplained = _unexplained(*at_random, np.stack(usual), levels)
     unchanged = _log_odds(logits, classes)
     single = []
     for place in drawn.choice(images[0].size, RANDOM_STEPS):
@@ -319,13 +311,45 @@ def near_changes(
     precision = _rounding_of(logits, network.precision)
     is_coarse = np.full(len(group), precision in COARSE)
     return NearChanges(
-        kept=np.where(is_rough, kept[-1], kept.min(axis=0)),
-        unexplained=np.where(is_coarse | is_rough, np.nan, unexplained),
+        kept=np.where(np.isnan(unexplained), kept[-1], kept.min(axis=0)),
+        unexplained=np.where(is_coarse, np.nan, unexplained),
         one_pixel=np.sqrt(np.mean(single, axis=0)),
-        all_pixels=all_pixels,
-        rounding=10 * ROUNDING_OF_LOG_ODDS[precision] * np.abs(logits).max(axis=1),
+        all_pixels=_lengths(at_random[0][:, 0].T),
+        rounding=ROUNDING_OF_LOG_ODDS[precision] * largest,
         is_coarse=is_coarse,
     )
+
+
+def _kept(found: NDArray[np.float64], promised: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The smallest share of its promise that a gradient keeps in a part or in all squares: (lengths, images).
+
+    `found` and `promised`: of shape (parts, lengths, images), squares first. `noise`: of shape (lengths, images).
+    """
+    tiny = np.finfo(np.float64).tiny
+    share = found / promised.clip(min=tiny)
+    in_parts = np.where(promised - found > MIN_SHORTFALL * noise, share, 1).min(axis=0)
+    together = found[: PARTS**2].sum(axis=0) / promised[: PARTS**2].sum(axis=0).clip(min=tiny)
+    return np.asarray(np.minimum(in_parts, np.where(together > 1, 1 / together.clip(min=1), together)))
+
+
+def _unexplained(
+    found: NDArray[np.float64], expected: NDArray[np.float64], usual: NDArray[np.float64], levels: tuple[int, int]
+) -> NDArray[np.float64]:
+    """The largest share of a part's squared change that is not as expected; NaN for images where rounding hides it.
+
+    `found` and `expected`: of shape (parts, lengths, images). `usual`: the size of changes by a level in each part.
+    """
+    lengths = np.array(levels)[:, None]
+    short, long = (found / lengths).swapaxes(0, 1)
+    is_rough = np.square(short - long).sum(axis=0) > MAX_ROUGH * np.square(short).sum(axis=0)
+    # what rounding does to steps of one length is not what it does to those of another
+    rest = np.prod((found - expected) / lengths, axis=1)
+    return np.where(is_rough, np.nan, (rest / np.square(np.maximum(np.abs(short), usual))).max(axis=0))
+
+
+def _lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The L2 norm of each of some arrays."""
+    return np.asarray(np.linalg.norm(rows.reshape(len(rows), -1), axis=1))
 
 
 def _rounding_of(logits: NDArray[np.float64], precision: str) -> str:
