@@ -221,7 +221,9 @@ def test_the_page(folder: Path, both: AttackedModels) -> None:
     assert [honest[large], rounded[large]] == [["seen", text.format(12)], ["not seen", text.format(0)]]
     assert honest["Report clean accuracy"] == ["seen", "100.0 % of 12 images"]
     better = "Attacks on the model itself perform better than any other"
-    assert [honest[better][0], rounded[better][0]] == ["seen", "not seen"]
+    # SPSA breaks as many of the honest model's
+    assert [honest[better][0], rounded[better][0]] == ["cannot be told", "not seen"]
+    assert honest[better][1].startswith("of 12 images, pgd of ")
     techniques = "Apply differentiable techniques to non-differentiable components"
     assert [honest[techniques][0], rounded[techniques][0]] == ["does not apply", "not seen"]
     assert honest["Test broader threat models"] == ["not seen", "rotations: none; corruptions: none"]

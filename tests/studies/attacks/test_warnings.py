@@ -484,8 +484,9 @@ def test_honest_models_have_none_in_many_draws(draws: int) -> None:
         known = Known(3, sources=lambda others=others: others)  # type: ignore[misc]
         found = probe(on_cpu(network, 64), group, known, pgd, [spsa])
         assert found.seen == [], seed
-        # where none of the images of either model succeeds
-        assert {each.sign for each in found.not_told} <= {"transfer_beats_gradient"}, seed
+        # where none of the images of either model succeeds, or none in any ball but the whole cube
+        unclear = {"transfer_beats_gradient", "smaller_ball_better", "larger_balls_alike"}
+        assert {each.sign for each in found.not_told} <= unclear, seed
         logits = on_cpu(network)(to_unit(images, on_cpu(network))).detach()
         certain += seed % 2 == 0 and float(logits.softmax(dim=1).max(dim=1).values.float().median()) == 1
     assert certain >= draws / 2 - 1

@@ -237,8 +237,8 @@ class NearChanges:
     If they change more than promised, the inverse of the share in all together."""
 
     unexplained: NDArray[np.float64]
-    """The largest share of squared changes by random steps in a part that it does not explain; NaN where rounding hides
-    it."""
+    """The share of the squared change by a random step that it does not explain, of the part with the second largest:
+    in one, a change may be small by chance. NaN where rounding hides it."""
 
     one_pixel: NDArray[np.float64]
     """The root mean square of changes in one color of one pixel."""
@@ -335,7 +335,7 @@ def _kept(found: NDArray[np.float64], promised: NDArray[np.float64], noise: NDAr
 def _unexplained(
     found: NDArray[np.float64], expected: NDArray[np.float64], usual: NDArray[np.float64], levels: tuple[int, int]
 ) -> NDArray[np.float64]:
-    """The largest share of a part's squared change that is not as expected; NaN for images where rounding hides it.
+    """The second largest share of a part's squared change that is not as expected; NaN where rounding hides it.
 
     `found` and `expected`: of shape (parts, lengths, images). `usual`: the size of changes by a level in each part.
     """
@@ -344,7 +344,8 @@ def _unexplained(
     is_rough = np.square(short - long).sum(axis=0) > MAX_ROUGH * np.square(short).sum(axis=0)
     # what rounding does to steps of one length is not what it does to those of another
     rest = np.prod((found - expected) / lengths, axis=1)
-    return np.where(is_rough, np.nan, (rest / np.square(np.maximum(np.abs(short), usual))).max(axis=0))
+    shares = rest / np.square(np.maximum(np.abs(short), usual))
+    return np.where(is_rough, np.nan, np.sort(shares, axis=0)[-2])
 
 
 def _lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:

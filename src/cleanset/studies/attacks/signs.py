@@ -65,8 +65,8 @@ MIN_KEPT = 0.3
 
 1 of a linear network, -1 of a gradient that is turned around; bench/masking.py has it of honest and of masked ones."""
 
-MAX_UNEXPLAINED = 0.6
-"""Largest share of the squared changes by random steps in a part that the gradient does not explain.
+MAX_UNEXPLAINED = 0.25
+"""Largest share of the squared changes by random steps that the gradient does not explain in two parts of the image.
 
 0 of a linear network, 1 of a gradient of 0, and 4 of one that is turned around."""
 
