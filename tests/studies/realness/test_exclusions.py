@@ -96,6 +96,7 @@ def test_a_list_of_two_people() -> None:
     """Of equals the first by name stays; who is excluded by another rule takes the list from nobody."""
     given = trials("ben", "1", 4) + trials("ada", "1", 3) + trials("cleo", "2", 4) + trials("dora", "2", 4)
     given += trials("emil", "3", 4)
+    given += (trial("fay", "3", 1, "plate", 900),)  # screened out, and the list given out again
     answers = StudyAnswers(given)
     assert repeated_lists(answers) == exclusions(answers).repeated == {"1": ("ada", "ben"), "2": ("cleo", "dora")}
     assert exclusions(answers).people == frozenset()

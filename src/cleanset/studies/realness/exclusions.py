@@ -129,10 +129,14 @@ def leave_out(answers: StudyAnswers, people: Iterable[str]) -> StudyAnswers:
 
 
 def repeated_lists(answers: StudyAnswers) -> dict[str, tuple[str, ...]]:
-    """The lists that several people answered, with these people, sorted."""
+    """The lists whose images several people rated, with these people, sorted.
+
+    Who is screened out before the images leaves the list to somebody else.
+    """
     people = defaultdict(set)
     for each in answers.trials:
-        people[each.list_name].add(each.person)
+        if each.kind in IMAGE_KINDS:
+            people[each.list_name].add(each.person)
     return {name: tuple(sorted(found)) for name, found in sorted(people.items()) if len(found) > 1}
 
 
