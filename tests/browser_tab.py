@@ -60,6 +60,13 @@ class Server:
             self.process.communicate()
 
 
+def pinch(page: Page, scale: float) -> None:
+    """Enlarge the page as two fingers do, around its upper left corner."""
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setPageScaleFactor", {"pageScaleFactor": scale})
+    page.wait_for_function(f"Math.abs(visualViewport.scale - {scale}) < 0.01")
+
+
 class Pages:
     """Pages of a file's tests, with one cache; each serves many tests, as a new one takes twice as long to open."""
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.browser_tab import Server
+from tests.browser_tab import Server, pinch
 
 from .conftest import Open, Serve
+from .reviewing import reviews
 from .test_reviewing import with_one_model
 
 PLACES = """
@@ -19,7 +20,7 @@ PLACES = """
 """
 """By image id: the number, and where card, frame and image lie."""
 
-WHOLE = "async () => (await import('./static/looks.js')).whole()"
+WHOLE = "async () => (await import('./static/all_clean.js')).onScreen()"
 
 
 def places(at: Any, of: list[str]) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def test_replacements_share_a_place(edition: Path, start: Serve, visit: Open) ->
 
 
 SHOWN = """
-async () => { const { placeOf } = await import("./static/looks.js");
+async () => { await import("./web/seen.js");
   const areas = [...document.querySelectorAll("[data-card] img")].map((image) => {
     const { width, height } = placeOf(image); return width * height; });
   return areas.reduce((sum, each) => sum + each, 0) / areas.length }
@@ -146,7 +147,7 @@ def test_a_portrait_and_a_strip_of_the_same_area_are_both_large_enough(unchanged
 
 STRIP = """
 async ([width, height]) => { const { layOut } = await import("./static/grid.js");
-  const { placeOf } = await import("./static/looks.js");
+  await import("./web/seen.js");
   const [strip, ...others] = document.querySelectorAll("#cards figure");
   const before = strip.dataset.ratio;
   strip.dataset.ratio = width / height;
@@ -166,3 +167,21 @@ def test_a_strip_leaves_its_neighbours_large_enough(unchanged: Server, visit: Op
         at.resize(*window)
         for strip in ((3000, 100), (1200, 100), (100, 3000)):
             assert at.page.evaluate(STRIP, strip) >= 160 * 120, (window, strip)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("scale", "whole"), [(1.3, 1), (4, 0)])
+def test_a_pinch_takes_cards_out_of_sight(edition: Path, start: Serve, visit: Open, scale: float, whole: int) -> None:
+    """At 1.3 the first of three images is whole on the screen, at 4 a corner of it; keys hold for what is in sight."""
+    with_one_model(edition)
+    at = visit(start())
+    pinch(at.page, scale)
+    at.look_for_long(3)
+    at.press("c")
+    assert len(reviews(edition).get(at.wnid, {})) == whole
+    at.press("z", "a")
+    assert at.notice.startswith("1 image is clean. Left: cards 2, 3, " if whole else "Left: cards 1, 2, 3, ")
+    pinch(at.page, 1)
+    at.look_for_long(3)
+    at.press("a")
+    assert at.notice.startswith(f"{3 - whole} image")

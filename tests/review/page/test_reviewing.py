@@ -198,7 +198,7 @@ def test_skipped_classes_come_at_the_end(edition: Path) -> None:
         while tab.wnid == seen[-1]:
             html = tab.type("c")
     assert (seen[0], seen[-1], len(set(seen)), tab.mode) == (LADYBUG, GOLDFISH, 12, "end")
-    assert "Nothing is left to ask you." in html["view"]
+    assert "There is nothing left for you to review." in html["view"]
     assert "12 of 12 classes are done, with 36 verdicts of ada." in html["view"]
 
 

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, Request
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.entering import enter
 from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeSession
-from cleanset.studies.contest.judge_page.tab import JudgeTab
+from cleanset.studies.contest.judge_page.tab import STATES, JudgeState, JudgeTab
 from cleanset.studies.contest.log import read, read_content
 from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.standing import replay
@@ -393,7 +393,7 @@ def test_a_click_or_key_answers_one_question(contest: Path, start: Start, visit:
         at.page.keyboard.press("4")  # at once, too
         at.page.wait_for_selector(f"[data-pressed='{pressed + 2}']", timeout=PATIENCE)
         assert (at.step, len(answers(contest))) == ("contains", done)
-        assert at.notice.startswith("This question was not shown for half a second yet")
+        assert at.notice.startswith("This question has not been on the screen for half a second")
         if gap == 250:  # 400 ms after it appeared, where a yes has come to lie, it is still no answer
             at.page.clock.run_for(150)
             at.page.mouse.click(*place)
@@ -408,9 +408,9 @@ def test_a_click_or_key_answers_one_question(contest: Path, start: Start, visit:
 FOREIGN = (
     ("x", "KeyX", "x does nothing here; ? shows the instructions."),
     ("7", "Digit7", "7 does nothing here"),
-    ("\N{LATIN SMALL LETTER E WITH ACUTE}", "Digit2", "Rather yes"),  # AZERTY
+    ("\N{LATIN SMALL LETTER E WITH ACUTE}", "Digit2", "Probably yes"),  # AZERTY
     ("\N{CYRILLIC SMALL LETTER YA}", "KeyZ", ""),
-    ("\N{ARABIC-INDIC DIGIT THREE}", "", "Rather no"),
+    ("\N{ARABIC-INDIC DIGIT THREE}", "", "Probably no"),
     ("\N{GREEK SMALL LETTER ZETA}", "KeyZ", ""),
     ("\N{GREEK SMALL LETTER CHI}", "KeyX", "x does nothing here"),
 )
@@ -554,6 +554,58 @@ def test_an_image_left_for_later_keeps_its_answers(made: OnDisk) -> None:
     assert anew.draft_of(after.task).corners == given.corners
 
 
+def test_an_image_left_without_an_answer_comes_last_on_the_next_server_too(made: OnDisk) -> None:
+    session = two_images(made)
+    tab = JudgeTab(session)
+    tab.press("Enter", None)
+    first = tab.task
+    tab.press("s", None)
+    anew = JudgeSession(made.folder, JUDGES[0], day("2026-11-14"))
+    assert [task.sha256 for task in anew.waiting()] == [task.sha256 for task in session.waiting()]
+    assert anew.waiting()[-1] == first
+    assert anew.drafts == {}
+
+
+KEYS_TO: dict[JudgeState, tuple[str, ...]] = {
+    "instructions": (), "contains": ("Enter",), "outline": ("Enter", "4", "1"), "statement": ("Enter", "4", "1", "o"),
+    "end": ("Enter", *"4444"),
+}  # fmt: skip
+"""The keys that lead to each state; o: an outline."""
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_reload_another_tab_and_late_keys_in_each_state(made: OnDisk, state: JudgeState) -> None:
+    """A tab opened anew, there or on another server, goes on; a key to what was there before changes nothing."""
+    session = two_images(made)
+
+    def tab_in(keys: tuple[str, ...], tab: JudgeTab) -> JudgeTab:
+        for key in keys:
+            if key == "o":
+                for point in ((1, 1), (9, 1), (9, 9)):
+                    tab.press("corner", tab.question, point=point)
+            tab.press("Enter" if key == "o" else key, tab.question or None)
+        return tab
+
+    tab = tab_in(KEYS_TO[state], JudgeTab(session))
+    assert tab.state == state
+    # those who have answered nothing read the instructions again
+    found = "instructions" if state in ("instructions", "contains") else state
+    assert JudgeTab(session).state == found
+    assert JudgeTab(JudgeSession(made.folder, JUDGES[0], day("2026-11-14"))).state == found
+    for key in {"w", *(key for keys in STATES.values() for key in keys)} - set(STATES[state]):
+        tab.press(key, tab.question)
+        assert (tab.state, "does nothing here" in tab.notice) == (state, True), key
+    if state in ("instructions", "end"):
+        return
+    shown = tab.question
+    other = tab_in({"contains": ("Enter", "4"), "outline": ("o",), "statement": ("y",)}[state], JudgeTab(session))
+    before = (session.drafts, session.answers, other.state)
+    for key, action in STATES[state].items():
+        if action == "answer":
+            tab.press(key, shown, point=(2, 2), corner=0)
+            assert (session.drafts, session.answers, tab.state) == before, key
+
+
 @pytest.mark.long
 def test_an_outline_by_keyboard_and_a_corner_dragged(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())
@@ -628,7 +680,7 @@ def test_focus_stays_with_the_task_and_answers_are_announced(contest: Path, star
     at.press("Enter")
     assert (at.page.evaluate(focus), "An outline with 0 corners" in told.inner_text()) == ("Enter", True)
     at.press("z", "z")
-    assert "Is there anywhere in the image" in at.page.evaluate(focus)
+    assert "anywhere in the image, real or depicted" in at.page.evaluate(focus)
     at.page.locator("button[data-key='4']").focus()
     at.press("4", "4")
     assert at.page.evaluate(focus) == "4"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
-from tests.browser_tab import Server
+from tests.browser_tab import Server, pinch
 from tests.studies.contest.judging_page import Judging, serve, unjudged
 
 
@@ -63,6 +63,23 @@ def test_a_judge_sees_each_pixel_as_a_square(
     # of the magnified image, which may be larger than the stage, what is in its middle
     part = image[height // 2 - 12 : height // 2 + 12, width // 2 - 12 : width // 2 + 12]
     assert contains(larger, part.repeat(factors[1], axis=0).repeat(factors[1], axis=1))
+
+
+@pytest.mark.long
+def test_a_judge_undoes_a_pinch_before_answering(server: Server, chromium: Browser) -> None:
+    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    try:
+        at = Judging(context.new_page(), server.address)
+        pinch(at.page, 1.3)
+        at.press("Enter")
+        at.page.get_by_text("Please undo the zoom").wait_for()
+        at.look()
+        at.page.keyboard.press("1")
+        pinch(at.page, 1)
+        at.press("4", "z")
+        assert at.of_view("pressed") == "3"  # Enter, 4 and z
+    finally:
+        context.close()
 
 
 def contains(screen: NDArray[np.uint8], part: NDArray[np.uint8]) -> bool:

@@ -96,7 +96,7 @@ def test_a_whole_list(page: Page, planned: Path, tmp_path: Path) -> None:
 
 def test_the_list_is_asked_for(page: Page, planned: Path) -> None:
     page.goto(address(planned, "?list=9"))
-    assert "There is no list 9: expected a number from 1 to 8." in " ".join(page.inner_text("main").split())
+    assert "There is no list 9. Please enter a number from 1 to 8." in " ".join(page.inner_text("main").split())
     page.get_by_label("The number of your list").fill("8")
     page.get_by_text("Continue").click()
     page.get_by_text("Begin").click()

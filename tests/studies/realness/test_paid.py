@@ -208,7 +208,7 @@ def test_made_up_ids_do_not_fill_the_places_at_once(paid: Paid, browser: Browser
     context = browser.new_context(ignore_https_errors=True)
     began = time.monotonic()
     status = [
-        context.request.post(f"{paid.origin}/visit", data={"id": f"made-up-{number}", "begins": True}).status
+        context.request.post(f"{paid.origin}/visit", data={"id": f"made-up-{number}", "event": "begins"}).status
         for number in range(60)
     ]
     assert status.count(200) <= 22 + (time.monotonic() - began) / 3
@@ -231,7 +231,7 @@ def test_a_forwarded_port(plan: Path, browser: Browser) -> None:
         page.keyboard.press("2")
         page.locator(".progress", has_text="2 of 12").wait_for()
         for headers in ({"Origin": "https://evil.example"}, {"Host": f"evil.example:{forwarded}"}):
-            assert page.request.post(f"{url}/visit", data={"begins": True}, headers=headers).status == 403
+            assert page.request.post(f"{url}/visit", data={"event": "begins"}, headers=headers).status == 403
         page.close()
         server.kill()
     (file,) = (plan / "answers").iterdir()

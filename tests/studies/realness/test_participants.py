@@ -45,7 +45,8 @@ def test_each_end_has_an_address(plan: Path) -> None:
     )
     server = StudyServer(plan, settings)
     assert server.visit(PageVisit(id="{{%ID%}}"))["address"] == f"{EXAMPLE}/refused"
-    assert server.visit(PageVisit())["declined"] == f"{EXAMPLE}/declined"
+    assert "declined" not in server.visit(PageVisit())  # before they have declined
+    assert server.visit(PageVisit(event="declines"))["address"] == f"{EXAMPLE}/declined"
     first = opened(server, "ada")
     give(server, first, 1)
     time.sleep(0.1)
@@ -104,8 +105,8 @@ def test_ids_that_are_refused_in_words(plan: Path, identity: str, refusal: str) 
     assert id_refusal(identity) == refusal
     for settings in (ServeSettings(), ServeSettings(id_parameter="PROLIFIC_PID")):
         server = StudyServer(plan, settings)
-        for begins in (False, True):
-            found = server.visit(PageVisit(id=identity, begins=begins))
+        for event in ("opens", "begins"):
+            found = server.visit(PageVisit(id=identity, event=event))
             assert (found["state"], found["text"], found["id"]) == ("refused", refusal, identity)
         server.close()
     assert not (plan / "people.csv").read_text()
@@ -238,8 +239,8 @@ def test_a_key_that_the_study_does_not_know_is_nobodys(
 @pytest.mark.long
 def test_the_page_says_what_is_wrong_with_an_id(serving: Server, browsers: list[BrowserContext]) -> None:
     for query, words in (
-        ("{{%25PROLIFIC_PID%25}}", 'The link has "{{%PROLIFIC_PID%}}" in its place'),
-        ("%3Cb%3E", 'The link has "<b>" in its place'),
+        ("{{%25PROLIFIC_PID%25}}", 'The link has "{{%PROLIFIC_PID%}}" where your id should be'),
+        ("%3Cb%3E", 'The link has "<b>" where your id should be'),
         ("x" * 300, "This participant id cannot be used"),
     ):
         page = visit(browsers[0], serving.link(f"person={query}"))
@@ -272,7 +273,7 @@ def test_a_page_from_the_disk_keeps_ids(
 
 
 def test_a_page_from_the_disk_refuses_ids(planned: Path, browsers: list[BrowserContext]) -> None:
-    for identity, words in (("{{%25ID%25}}", '"{{%ID%}}" in its place'), ("a/b", 'The link has "a/b".')):
+    for identity, words in (("{{%25ID%25}}", '"{{%ID%}}" where your id should be'), ("a/b", 'The link has "a/b".')):
         address = (planned / "page" / "index.html").resolve().as_uri() + f"?list=1&person={identity}"
         visit(browsers[0], address).get_by_text(words).wait_for()
 

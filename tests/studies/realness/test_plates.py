@@ -221,8 +221,8 @@ def test_the_page_asks_for_digits_and_tells_who_misses_one(plan: Path, browser: 
             page.keyboard.press(right[trials[position - 1]["stimulus"]])
         else:
             page.get_by_role("button", name="I see no digit").click()
-    page.get_by_role("heading", name="The main part does not begin").wait_for()
-    page.get_by_text("That is no medical finding.").wait_for()
+    page.get_by_role("heading", name="You cannot go on to the main part").wait_for()
+    page.get_by_text("This is not a medical diagnosis.").wait_for()
     assert page.get_by_role("link").get_attribute("href") == f"{EXAMPLE}/no"
     server.kill()
     (file,) = (plan / "answers").iterdir()

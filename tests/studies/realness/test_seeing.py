@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route
 
-from tests.browser_tab import PATIENCE, Server
+from tests.browser_tab import PATIENCE, Server, pinch
 from tests.studies.realness.conftest import ANSWERABLE, FITS, rows
 
 BUTTONS = "#jspsych-html-button-response-btngroup button"
@@ -52,14 +52,14 @@ def test_an_image_that_fails_is_fetched_again_and_not_rated_before(page: Page, s
     failing = True
     page.route("**/images/*", lambda route: route.abort() if failing else route.continue_())
     begin(page, serving)
-    page.get_by_text("An image has not arrived.").wait_for()
+    page.get_by_text("An image has not loaded.").wait_for()
     page.locator(BUTTONS).first.click(force=True)
     page.keyboard.press("1")
     page.wait_for_timeout(400)
     assert answered(plan) == []
     failing = False
     page.wait_for_selector(ANSWERABLE)
-    assert not page.get_by_text("An image has not arrived.").is_visible()
+    assert not page.get_by_text("An image has not loaded.").is_visible()
     page.keyboard.press("1")
     page.locator(".progress", has_text="2 of 12").wait_for()
     assert len(answered(plan)) == 1
@@ -141,6 +141,31 @@ def test_time_in_a_hidden_tab_does_not_count(page: Page, serving: Server) -> Non
     assert page.locator(ANSWERABLE).count() == 0
     page.evaluate("show()")
     page.wait_for_selector(ANSWERABLE)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scale", [1.3, 4])
+def test_a_pinch_has_to_be_undone(page: Page, serving: Server, plan: Path, scale: float) -> None:
+    """Words may be enlarged; what is answered was seen, and is stored, as it is without a pinch."""
+    page.goto(serving.address)
+    page.get_by_role("button", name="Begin").wait_for()
+    pinch(page, scale)
+    page.keyboard.press("1")  # a mouse would not reach the button
+    page.get_by_text("Please undo the zoom").wait_for()
+    page.wait_for_timeout(600)
+    page.keyboard.press("1")
+    assert (page.locator(ANSWERABLE).count(), answered(plan)) == (0, [])
+    pinch(page, 1)
+    page.wait_for_selector(ANSWERABLE)
+    assert not page.get_by_text("Please undo the zoom").is_visible()
+    pinch(page, scale)
+    page.locator(f"{BUTTONS}:disabled").first.wait_for()
+    page.keyboard.press("1")
+    pinch(page, 1)
+    page.wait_for_selector(ANSWERABLE)
+    page.keyboard.press("1")
+    page.locator(".progress", has_text="2 of 12").wait_for()
+    assert [each["shown_width"] for each in answered(plan)] == ["440"]
 
 
 @pytest.mark.long

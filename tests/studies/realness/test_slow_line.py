@@ -108,9 +108,9 @@ def check_ranges(plan: Path, browser: Browser, url: str, size: int) -> None:
 
         page.on("request", note)
         page.get_by_role("button", name="Begin").click()
-        page.get_by_text("An image has not arrived.").wait_for()
+        page.get_by_text("An image has not loaded.").wait_for()
         page.wait_for_selector(ANSWERABLE)
-        assert not page.get_by_text("An image has not arrived.").is_visible()
+        assert not page.get_by_text("An image has not loaded.").is_visible()
         shown = {name: [each for found, each in ranges if found == name] for name in names_of(page)}
         for asked in shown.values():
             starts = [int(each.removeprefix("bytes=").removesuffix("-")) for each in asked[1:]]

@@ -108,7 +108,7 @@ def test_who_does_not_agree_leaves_nothing(plan: Path, browser: Browser) -> None
     page.goto(server.link("person=ada"))
     assert page.inner_text("h1") == "Which images are real?"
     page.get_by_role("button", name="I do not agree").click()
-    assert "You do not take part" in page.inner_text("h1")
+    page.get_by_role("heading", name="You are not taking part").wait_for()
     assert violations(page) == []
     assert (page.evaluate("localStorage.length"), (plan / "people.csv").read_text()) == (0, "")
     page.reload()
@@ -119,7 +119,7 @@ def test_who_does_not_agree_leaves_nothing(plan: Path, browser: Browser) -> None
     page.close()
     elsewhere = browser.new_page()
     elsewhere.goto(server.link("person=ada"))
-    elsewhere.get_by_role("heading", name="You began in another browser").wait_for()
+    elsewhere.get_by_role("heading", name="You started in another browser").wait_for()
     assert violations(elsewhere) == []
     elsewhere.close()
     server.kill()
@@ -193,7 +193,7 @@ def test_no_text_is_html_but_the_instructions(plan: Path, browser: Browser) -> N
     page.get_by_role("link").wait_for()
     check()
     page.goto(server.link("person=%5BID%5D"))
-    page.get_by_text("was to be filled in").wait_for()
+    page.get_by_text("where your id should be").wait_for()
     check()
     page.close()
     server.kill()

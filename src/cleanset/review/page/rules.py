@@ -67,7 +67,7 @@ def _examples(reason: Reason, settled: Mapping[str, Sequence[ImageKey]], session
             yield RuleExample(f"{EXAMPLES}/{reason}_{kind}.webp", f"{kind} (drawn)")
         elif key is not None:
             caption = f"{kind}: {session.library.classes.names[key[0]].name}"
-            yield RuleExample(session.library.images[key[1]].url("tile"), caption)
+            yield RuleExample(session.library.images[key[1]].url("full"), caption)
 
 
 def _settled_examples(session: Session) -> dict[str, list[ImageKey]]:

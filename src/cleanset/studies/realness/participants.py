@@ -4,15 +4,21 @@ Only a participant who begins is known by name; until then, and if they are refu
 """
 
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-State = Literal["looking", "begun", "complete", "expired", "refused"]
-"""looking: has opened the link, and reads. begun: has a list. complete: has answered all of it. expired: was away for
-long, and the list is somebody else's; begun again once nobody else needs it. refused: may not take part."""
+State = Literal["looking", "begun", "answered", "complete", "expired", "refused"]
+"""looking: has opened the link, and reads. begun: has a list. answered: has answered all of it, and may change answers.
+complete: has finished. expired: was away for long, and the list is somebody else's. refused: may not take part."""
+
+PageEvent = Literal["opens", "begins", "declines", "finishes"]
+"""What a person does on the page beside answering."""
+
+Event = Literal[PageEvent, "fails_screening", "answers_last", "list_taken", "list_free"]
 
 Refusal = Literal[
     "no_id",
@@ -27,6 +33,44 @@ Refusal = Literal[
     "colour_vision",
 ]
 """Reasons for which somebody is refused: each the name of a text of the page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateRule:
+    """What holds in a state."""
+
+    page: Literal["instructions", "trials", "end"]
+    """What a person sees who opens the link, or comes back by reload, Back or another tab."""
+
+    is_complete: bool = False
+    """Whether their list counts among those wanted, and stays theirs."""
+
+    text: Literal["done", "expired"] | None = None
+    """The name of the text of an end; of a refusal, the reason."""
+
+    address: Literal["completion", "expired"] | None = None
+    """The name of the address to which an end leads; of a refusal, by its reason."""
+
+
+STATES: Mapping[State, StateRule] = {
+    "looking": StateRule(page="instructions"),
+    "begun": StateRule(page="trials"),
+    "answered": StateRule(page="trials", is_complete=True),
+    "complete": StateRule(page="end", is_complete=True, text="done", address="completion"),
+    "expired": StateRule(page="end", text="expired", address="expired"),
+    "refused": StateRule(page="end"),
+}
+
+MOVES: Mapping[tuple[State, Event], State] = {
+    ("looking", "declines"): "refused",
+    ("looking", "begins"): "begun",
+    ("begun", "fails_screening"): "refused",
+    ("begun", "answers_last"): "answered",
+    ("begun", "list_taken"): "expired",
+    ("expired", "list_free"): "begun",
+    ("answered", "finishes"): "complete",
+}
+"""The state that follows an event; any other event changes none. Without revision, the last answer finishes at once."""
 
 MAX_ID = 64
 """Characters of a participant's id."""
@@ -103,6 +147,10 @@ class Participant:
     answers: list[tuple[str, str]] = field(default_factory=list)
     state: State = "begun"
     lock: Lock = field(default_factory=Lock)
+
+    def move(self, event: Event) -> None:
+        """Change the state as MOVES has it."""
+        self.state = MOVES.get((self.state, event), self.state)
 
     @property
     def file(self) -> str:

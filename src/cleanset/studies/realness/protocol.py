@@ -18,7 +18,7 @@ Explanation = Literal["text", "examples"]
 PairChange = Literal["tiles", "edits"]
 ScaleName = Literal["surely", "definitely"]
 SCALE_LABELS: Mapping[ScaleName, tuple[str, ...]] = {
-    "surely": ("surely modified", "rather modified", "cannot tell", "rather real", "surely real"),
+    "surely": ("surely modified", "probably modified", "cannot tell", "probably real", "surely real"),
     "definitely": ("definitely modified", "probably modified", "unsure", "probably real", "definitely real"),
 }
 """The words of each scale for the ratings -2 to 2."""

@@ -26,10 +26,11 @@ from cleanset.plumbing.files import append_line, check_no_links, cut_torn_line, 
 from cleanset.plumbing.validation import normal_text, shown
 from cleanset.studies.realness.participants import (
     MAX_ID,
+    STATES,
     EndAddresses,
+    PageEvent,
     Participant,
     Refusal,
-    State,
     id_refusal,
     is_participant_id,
 )
@@ -54,6 +55,10 @@ PEOPLE = "people.csv"
 STUDY_ID = "study_id"
 """The file of a plan with a random name of the study, under which browsers keep their keys."""
 
+FINISHED = "finished.csv"
+"""The file of a plan with the pseudonyms of those who finished a study in which answers can be changed."""
+
+FINISHED_COLUMNS = ("person",)
 PEOPLE_COLUMNS = ("began", "id", "key", "person", "list")
 _KEY = re.compile(r"[0-9a-f]{32}")
 """A browser's key, and the name of a study."""
@@ -85,7 +90,7 @@ class ServeSettings(EndAddresses):
 
 
 class PageVisit(BaseModel):
-    """A browser that opens the page: the recruiter's id in its address, and whether the person begins.
+    """A browser that opens the page: the recruiter's id in its address, and what the person does.
 
     `key`: a secret that the browser drew when the person began; only with it can the person return.
     """
@@ -94,7 +99,7 @@ class PageVisit(BaseModel):
 
     id: Annotated[str, Field(max_length=200)] = ""
     key: Annotated[str, Field(max_length=200)] = ""
-    begins: bool = False
+    event: PageEvent = "opens"
 
 
 class GivenAnswer(BaseModel):
@@ -134,7 +139,7 @@ class StudyServer:
         self._lock = Lock()
         self.kinds = sorted({each.kind for trials in self.trials.values() for each in trials})
         # a stranger's plan may have links to files of the user, which would be written to
-        for name in (PEOPLE, ANSWERS_FOLDER, STUDY_ID):
+        for name in (PEOPLE, ANSWERS_FOLDER, STUDY_ID, FINISHED):
             check_no_links(plan, plan / name)
         (plan / ANSWERS_FOLDER).mkdir(exist_ok=True)
         is_new = not (plan / PEOPLE).exists()
@@ -155,7 +160,12 @@ class StudyServer:
 
     def _read_people(self) -> None:
         path = self.plan / PEOPLE
+        finished = self.plan / FINISHED
         cut_torn_line(path)
+        if finished.exists():
+            cut_torn_line(finished)
+        finished_rows = read_rows(finished, FINISHED_COLUMNS, dict[str, str], RESTORE_FILE) if finished.exists() else ()
+        self._finished = {row["person"] for _, row in finished_rows}
         lists = {str(each): each for each in self.trials}
         for where, row in read_rows(path, PEOPLE_COLUMNS, dict[str, str], RESTORE_FILE) if path.stat().st_size else ():
             if row["list"] not in lists or not _PERSON.fullmatch(row["person"]) or not row["began"].isdecimal():
@@ -179,7 +189,7 @@ class StudyServer:
     @property
     def complete(self) -> int:
         """Number of people who answered their whole list."""
-        return sum(each.state == "complete" for each in self._by_key.values())
+        return sum(STATES[each.state].is_complete for each in self._by_key.values())
 
     def visit(self, visit: PageVisit) -> dict[str, object]:
         """The page for a browser: the reply has the state of the participant; at an end, the text and the address."""
@@ -191,36 +201,39 @@ class StudyServer:
             # the link's id counts more than a key, which may be another person's
             if known is None or identity not in ("", known.id):
                 return self._newcomer(visit, identity)
-            return self._returned(known)
+            if visit.event == "finishes" and known.state == "answered":
+                append_line(self.plan / FINISHED, *_lines(FINISHED_COLUMNS, (known.person,)))
+                known.move("finishes")
+            self._check_list(known)
+            return self._page_of(known)
 
-    def _returned(self, known: Participant) -> dict[str, object]:
-        if known.state == "refused":
-            return self._screened_out(known)
-        if known.state == "complete":
-            return _end("complete", "done", self.settings.completion)
-        if self._resume(known):
-            return self._opened(known)
-        return _end("expired", "expired", self.settings.expired)
+    def _page_of(self, one: Participant) -> dict[str, object]:
+        """The page of somebody who has begun."""
+        rule = STATES[one.state]
+        if rule.page != "end":
+            return self._opened(one)
+        if rule.text is None:
+            return self._refused(self._failed_screening(one) or "screened_out", one.id)
+        return {"state": one.state, "text": rule.text, "address": rule.address and getattr(self.settings, rule.address)}
 
     def _refused(self, refusal: Refusal, identity: str) -> dict[str, object]:
-        return _end("refused", refusal, self.settings.of_refusal(refusal)) | {"id": identity}
+        return {"state": "refused", "text": refusal, "address": self.settings.of_refusal(refusal), "id": identity}
 
     def save(self, given: GivenAnswer) -> dict[str, object] | None:
-        """Save an answer; on the disk when this returns. The reply is the end of a participant, if this is one.
+        """Save an answer; on the disk when this returns. The reply is the end of a participant who is at one.
 
-        Raises ValueError, with a message for that person, for an answer that is not the next one of their list.
+        At an end nothing is saved any more. Raises ValueError, with a message for that person, for an answer that is
+        not the next one of their list.
         """
         with self._lock:
             known = self._by_key.get(given.key)
             if known is None:
                 raise ValueError("unknown key; expected one that this study gave: open the study's link again")
-            if known.state in ("begun", "expired") and not self._resume(known):
-                raise ValueError(str(self.texts["expired"][1]))
+            self._check_list(known)
         with known.lock:
-            # also if the reply was lost, and the answer is sent again
-            if known.state != "refused":
+            if STATES[known.state].page == "trials":
                 self._append(known, given)
-            return self._screened_out(known) if known.state == "refused" else None
+            return self._page_of(known) if STATES[known.state].page == "end" else None
 
     def _append(self, known: Participant, given: GivenAnswer) -> None:
         trials = self.trials[known.number]
@@ -268,8 +281,8 @@ class StudyServer:
 
     def _note_screening(self, one: Participant) -> None:
         """Refuse a person who has failed a screening: before the main part begins."""
-        if one.state == "begun" and self._failed_screening(one) is not None:
-            one.state = "refused"
+        if self._failed_screening(one) is not None:
+            one.move("fails_screening")
 
     def _failed_screening(self, one: Participant) -> Refusal | None:
         """The screening that a person has gone through to its end, and failed."""
@@ -286,18 +299,17 @@ class StudyServer:
         given = [each for each in one.answers if each[0] in correct]
         return sum(answer != correct[stimulus] for stimulus, answer in given) if len(given) == asked else 0
 
-    def _screened_out(self, one: Participant) -> dict[str, object]:
-        return self._refused(self._failed_screening(one) or "screened_out", one.id)
-
     def _note_complete(self, one: Participant) -> None:
-        if one.state != "refused" and len(one.answers) >= len(self.trials[one.number]):
-            one.state = "complete"
+        if len(one.answers) < len(self.trials[one.number]):
+            return
+        one.move("answers_last")
+        if not self.files.protocol.revision or one.person in self._finished:
+            one.move("finishes")
 
     def _holds(self, one: Participant) -> bool:
         """Whether the list is theirs: they answered it, or were active in the last minutes."""
-        if one.state in ("complete", "refused"):
-            return one.state == "complete"
-        return time.monotonic() - one.active <= 60 * self.settings.minutes
+        is_active = one.state != "refused" and time.monotonic() - one.active <= 60 * self.settings.minutes
+        return STATES[one.state].is_complete or is_active
 
     def _free_lists(self) -> list[int]:
         """The lists that the fewest people hold; none while as many people as are wanted hold one."""
@@ -305,14 +317,12 @@ class StudyServer:
         fewest = min(held[number] for number in self.trials)
         return sorted(number for number in self.trials if held[number] == fewest and held.total() < self.wanted)
 
-    def _resume(self, one: Participant) -> bool:
+    def _check_list(self, one: Participant) -> None:
         """Let a person go on, also after the set time as long as nobody else needs the list."""
-        if not self._holds(one) and one.number not in self._free_lists():
-            one.state = "expired"
-            return False
-        one.state = "begun"
-        one.active = time.monotonic()
-        return True
+        is_theirs = self._holds(one) or one.number in self._free_lists()
+        one.move("list_free" if is_theirs else "list_taken")
+        if is_theirs:
+            one.active = time.monotonic()
 
     def _refusal(self, identity: str) -> Refusal | None:
         """Why somebody whom the server does not know cannot begin now; None: they can."""
@@ -330,13 +340,14 @@ class StudyServer:
     def _newcomer(self, visit: PageVisit, identity: str) -> dict[str, object]:
         if (refusal := self._refusal(identity)) is not None:
             return self._refused(refusal, identity)
-        if not visit.begins:
+        if visit.event == "declines":
+            return self._refused("declined", identity)
+        if visit.event != "begins":
             return {
                 "state": "looking",
                 "consent": self.pieces["consent"],
                 "instructions": self.pieces["instructions"],
                 "kinds": self.kinds,
-                "declined": self.settings.of_refusal("declined"),
             }
         # the browser's own, so that it may ask again if the reply is lost; another one if that is somebody's
         is_free = _KEY.fullmatch(visit.key) and visit.key not in self._by_key
@@ -370,11 +381,6 @@ def _note_answer(one: Participant, given: Mapping[str, str], at: str) -> None:
     if not 0 <= place <= len(one.answers):
         raise CleansetError(f"{at}: position {shown(given['position'])} after {len(one.answers)}; {RESTORE_FILE}")
     one.answers[place : place + 1] = [answer]
-
-
-def _end(state: State, text: str, address: str | None) -> dict[str, object]:
-    """The reply at an end: `text` is the name of one of the page's texts."""
-    return {"state": state, "text": text, "address": address}
 
 
 def _study_id(path: Path, *, is_new: bool) -> str:

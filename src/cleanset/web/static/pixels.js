@@ -1,4 +1,4 @@
-// Images at their own pixels: each pixel of a file covers a whole number of device pixels, whatever the zoom and the
+// Every image that is judged, or explains: at its own pixels, each of which covers a whole number of device pixels, whatever the zoom and the
 // pixel ratio. A browser that scales by another factor smooths, and may smooth an attack away. A plain script, as seen.js.
 "use strict";
 {
@@ -28,15 +28,93 @@
     Object.assign(image.style, {
       position: "absolute", left: "0", top: "0", width: `${factor * width}px`, height: `${factor * height}px`,
       imageRendering: Number.isInteger(factor) ? "pixelated" : "auto", transformOrigin: "0 0",
-      transform: `translate(${wholePixels(left)}px, ${wholePixels(top)}px) scale(${1 / devicePixelRatio})`,
+      transform: `translate(${left}px, ${top}px) scale(${1 / devicePixelRatio})`,
     });
   };
 
-  // Shows the image in a frame, which gets its size. No element around the frame may be positioned.
-  globalThis.showAtPixels = (frame, [width, height], factor) => {
-    const ratio = devicePixelRatio;
-    Object.assign(frame.style, { width: `${(factor * width) / ratio}px`, height: `${(factor * height) / ratio}px` });
+  // --- a frame: an image at its own pixels, with what is drawn on it, of which it says meanwhile how much has come ----
+
+  const sheet = new CSSStyleSheet();
+  // browsers that darken pages would change what lies around exact images
+  sheet.replaceSync(`
+    .frame { display: grid; place-items: center; flex: none; position: relative; color-scheme: only light; }
+    .frame[tabindex] { overflow: auto; }
+    .frame img { display: block; max-width: none; }
+    .frame svg, .frame .seen { position: absolute; inset: auto; max-width: none; }
+    .frame .loading { color: #595959; font-size: .9em; }
+    .frame:has(.loading) { background: #e9e9e6; }
+    .frame:has(.loading) > :not(.loading) { visibility: hidden; }
+    .part { display: block; }`);
+  document.adoptedStyleSheets.push(sheet);
+
+  globalThis.frameOf = (file, alt, kind = "") => `<span class="frame ${kind}"><img data-file="${file}" alt="${alt}"></span>`;
+
+  // Shows the image in its frame, which gets its size; where the room in CSS pixels is smaller, that of the room, and the
+  // image is scrolled. Whether it is.
+  globalThis.showAtPixels = (frame, [width, height], factor, room = { width: Infinity, height: Infinity }) => {
+    const [across, down] = [width, height].map((each) => (factor * each) / devicePixelRatio);
+    const isCut = across > room.width || down > room.height;
+    Object.assign(frame.style, { left: "0", top: "0", width: `${Math.min(across, room.width)}px`, height: `${Math.min(down, room.height)}px` });
+    if (isCut) frame.tabIndex = 0; // to be scrolled by keys, too
+    else frame.removeAttribute("tabindex");
+    // browsers paint what is transformed from a whole CSS pixel: the frame is moved there, and the image by the rest
     const { left, top } = frame.getBoundingClientRect();
-    placeAtPixels(frame.querySelector("img"), [width, height], factor, left + scrollX, top + scrollY);
+    const scrolled = [scrollX, scrollY];
+    for (let around = frame.parentElement; around !== document.documentElement; around = around.parentElement) {
+      scrolled[0] += around.scrollLeft;
+      scrolled[1] += around.scrollTop;
+    }
+    const [near, rest] = [[], []];
+    [left + scrolled[0], top + scrolled[1]].forEach((at, axis) => {
+      near[axis] = Math.round(at) - at;
+      rest[axis] = wholePixels(Math.round(at)) - Math.round(at);
+    });
+    Object.assign(frame.style, { left: `${near[0]}px`, top: `${near[1]}px` });
+    placeAtPixels(frame.querySelector("img"), [width, height], factor, ...rest);
+    for (const above of frame.querySelectorAll("svg, .seen")) {
+      const inset = Number(above.dataset.inset ?? 0);
+      Object.assign(above.style, {
+        left: `${rest[0] + inset * across}px`, top: `${rest[1] + inset * down}px`,
+        width: `${(1 - 2 * inset) * across}px`, height: `${(1 - 2 * inset) * down}px`,
+      });
+    }
+    return isCut;
+  };
+
+  // Shows an example as large as it is whole in its room, but at its own pixels at least; in part, this is said in `words`.
+  globalThis.showExample = (frame, size, factor, room, words) => {
+    const isCut = showAtPixels(frame, size, factor, room);
+    const line = frame.parentElement.querySelector(".part");
+    if (!isCut) line?.remove();
+    else if (!line) frame.insertAdjacentHTML("afterend", '<small class="part"></small>');
+    if (isCut) frame.nextElementSibling.textContent = words;
+  };
+
+  function tell(frame, text, percent) {
+    const told = frame.querySelector(".loading");
+    if (told?.textContent !== text) Object.assign(told ?? {}, { textContent: text, ariaValueNow: percent });
+  }
+  globalThis.reveal = (frame) => frame.querySelector(".loading")?.remove();
+
+  // A loader of a page with frames (see loader.js), which also fills a frame: resolves when its image is decoded, to
+  // whether it is on the page still. What has come, in per cent, is told by `inWords` until the frame is revealed.
+  globalThis.frameLoader = (load, inWords, troubled) => {
+    const tellLoaded = (frame, percent) => tell(frame, inWords(percent), percent);
+    const progressed = (url, share) =>
+      document.querySelectorAll(`.frame:has([data-file="${url}"]):has(.loading)`).forEach((frame) => tellLoaded(frame, Math.floor(100 * share)));
+    const loader = imageLoader(load, { troubled, progressed });
+    async function fill(frame) {
+      const image = frame.querySelector("img");
+      reveal(frame);
+      frame.insertAdjacentHTML("beforeend", '<span class="loading" role="progressbar" aria-valuemin="0" aria-valuemax="100"></span>');
+      frame.querySelector(".loading").ariaLabel = image.alt;
+      tellLoaded(frame, 0);
+      const address = await loader.arrived(image.dataset.file);
+      if (!image.isConnected) return false; // another page has come meanwhile
+      image.src = address;
+      await image.decode();
+      return image.isConnected;
+    }
+    return { ...loader, fill };
   };
 }

@@ -1,13 +1,15 @@
 // What the pages share: the server draws #view anew after each key, and counts there the keys that it answered.
 import "./seen.js";
 import "./loader.js";
+import "./pixels.js";
 
 const RESEND_MILLISECONDS = 3000;
 const TICK_MILLISECONDS = 100;
 const SLOW_MILLISECONDS = 2000;
 const REACH_MILLISECONDS = 3000;
 const LOADING_MILLISECONDS = 1000;
-const LOST = "No connection to the server. The page goes on by itself; what you press now is not saved yet.";
+const IN_PART = "Shown in part, at full detail: scroll inside the image to see the rest.";
+const LOST = "No connection to the server. The page is trying again; what you press now is not saved yet.";
 
 export const view = () => document.querySelector("#view");
 
@@ -16,31 +18,23 @@ export const needed = () => Number(view().dataset.needed ?? 0);
 
 const shownImages = () => [...document.querySelectorAll("#view img[data-image]")];
 
-// Seconds for which the person has had all images of the view in sight; each class or question begins anew.
-export const secondsShown = () => secondsSeen(view().dataset.subject ?? "", shownImages());
+// Seconds for which the person has had the view with all its images; each class or question begins anew.
+export const secondsShown = () => secondsInSight("subject");
 
 // What else of a page is in sight, as values by name.
 let others = () => ({});
 export const alsoInSight = (values) => (others = values);
 
-// Whether half of an element is on the screen, and in what scrolls around it; or it fills half of that, magnified.
-function isOnScreen(element) {
-  const one = element.getBoundingClientRect();
-  const around = element.closest("#cards, .stage")?.getBoundingClientRect() ?? document.documentElement.getBoundingClientRect();
-  const shown = (low, high) => Math.min(one[high], around[high]) - Math.max(one[low], around[low]);
-  const isHalf = (low, high) => 2 * shown(low, high) >= Math.min(one[high] - one[low], around[high] - around[low]);
-  return isHalf("left", "right") && isHalf("top", "bottom");
-}
-
 // Note images, buttons with their places, and the rest. An image that was there stays, though it is drawn anew.
 function look() {
   if (!view()) return;
-  secondsShown();
-  const values = {};
+  const subject = view().dataset.subject ?? "";
+  const isSubject = shownImages().every(({ complete }) => complete) || settledInSight("subject", 0) === subject;
+  const values = { subject: isSubject ? subject : null };
   for (const image of shownImages()) {
     const name = `image ${image.dataset.image}`;
     const isThere = (image.complete && image.naturalWidth > 0) || settledInSight(name, 0) === image.src;
-    if (isThere && isOnScreen(image)) values[name] = image.src;
+    if (isThere && isInSight(image)) values[name] = image.src;
   }
   for (const button of document.querySelectorAll("button[data-key]")) {
     const { left, top } = button.getBoundingClientRect();
@@ -99,19 +93,11 @@ async function reach() {
   isReached = await fetch("web/seen.js", options).then(({ status }) => status < 500, () => false);
   tellConnection();
 }
-const lostLine = () => document.querySelector("#lost");
 // Whether the page tells that the connection is lost, in a line over what it shows.
-export const isLost = () => lostLine() !== null;
+export const isLost = () => document.querySelector("#lost") !== null;
 function tellConnection() {
   const isSlow = isUnanswered() && performance.now() - emittedAt >= SLOW_MILLISECONDS;
-  let line = lostLine();
-  if (isReached && !isSlow) line?.remove();
-  else if (line === null) {
-    line = Object.assign(document.createElement("p"), { id: "lost", textContent: LOST });
-    line.setAttribute("role", "alert");
-    line.style.cssText = "position: fixed; z-index: 30; inset: 0 0 auto; margin: 0; padding: 8px 12px; background: #a3211a; color: #fff; font-weight: 600; text-align: center";
-    document.body.append(line);
-  }
+  tellOver("lost", isReached && !isSlow ? null : LOST);
 }
 setInterval(reach, REACH_MILLISECONDS);
 setInterval(tellConnection, TICK_MILLISECONDS);
@@ -136,12 +122,29 @@ async function loadShown(file) {
   for (const image of shownImages().filter(isBroken)) image.src = address;
   return address;
 }
-const loader = imageLoader(loadShown);
+const loader = frameLoader(loadShown, (percent) => `${percent} % loaded`);
 const absolute = (url) => new URL(url, document.baseURI).href;
-// The images of the view, and behind them those that come next, decoded and held.
+// The images in sight, behind them those that are scrolled out of it, and those that come next: decoded and held.
 export function loadAhead(urls = "") {
-  loader.want(shownImages().map(({ src }) => src), urls.split(" ").filter(Boolean).map(absolute));
+  const [first, later] = [true, false].map((is) => shownImages().filter((image) => isInSight(image) === is).map(({ src }) => src));
+  const examples = frames().map((frame) => frame.querySelector("img").dataset.file);
+  loader.want([...first, ...examples], [...later, ...urls.split(" ").filter(Boolean).map(absolute)]);
 }
+
+// Examples, in a room of `data-room` CSS pixels, or as wide as what they stand in.
+const frames = () => [...document.querySelectorAll(".frame:has([data-file])")];
+function layOut(frame) {
+  const { naturalWidth, naturalHeight } = frame.querySelector("img");
+  const [width, height] = frame.dataset.room?.split(" ").map(Number) ?? [frame.parentElement.clientWidth, innerHeight];
+  const size = [naturalWidth, naturalHeight];
+  showExample(frame, size, Math.max(1, pixelFactor(size, 1, { width, height }, width)), { width, height }, IN_PART);
+}
+async function fillFrame(frame) {
+  if (!(await loader.fill(frame))) return;
+  layOut(frame);
+  reveal(frame);
+}
+addEventListener("resize", () => frames().filter((frame) => !frame.querySelector(".loading")).forEach(layOut));
 
 // How many images of the view are there, if they take long.
 let loadingSince = null;
@@ -151,13 +154,8 @@ function tellLoading() {
   if (there === images.length) loadingSince = null;
   else loadingSince ??= performance.now();
   const isLong = loadingSince !== null && performance.now() - loadingSince >= LOADING_MILLISECONDS;
-  let line = document.querySelector("#loading");
-  if (!isLong) return line?.remove();
-  if (line === null) {
-    line = document.body.appendChild(Object.assign(document.createElement("p"), { id: "loading" }));
-    line.style.cssText = "position: fixed; z-index: 25; inset: auto 0 0 auto; margin: 0; padding: 6px 12px; background: #1c1c1c; color: #fff";
-  }
-  line.textContent = `Loading images: ${there} of ${images.length}.`;
+  const css = "inset: auto 0 0 auto; background: #1c1c1c";
+  tellOver("loading", isLong ? `Loading images: ${there} of ${images.length}.` : null, { css, role: "status" });
 }
 setInterval(tellLoading, TICK_MILLISECONDS);
 
@@ -169,6 +167,7 @@ export function whenDrawn(changed) {
     if (!view()) return;
     if (isUnanswered() && Number(view().dataset.pressed) >= unanswered.number) unanswered = null;
     changed();
+    frames().filter((frame) => !frame.querySelector("[src], .loading")).forEach(fillFrame);
     look();
   }
   new MutationObserver(() => {

@@ -1,7 +1,7 @@
 // While q is held: the image under the mouse with a whole number of device pixels for each of its own, so that nothing
 // is smoothed, and at least twice as large as on its card.
 import "../web/pixels.js";
-import { placeOf } from "./looks.js";
+import "../web/seen.js";
 
 const PIXELS = 320;
 

@@ -40,9 +40,10 @@ def render(tab: JudgeTab) -> str:
         "ahead": " ".join(f"image/{session.tokens[task.sha256]}" for task in session.waiting()[1 : 1 + AHEAD]),
         "min_shown_seconds": MIN_SHOWN_SECONDS,
     }
-    if tab.mode == "image" and tab.task is not None:
+    mode = tab.state if tab.state in ("instructions", "end") else "image"
+    if mode == "image" and tab.task is not None:
         content |= _of_image(session, tab.task)
-    return _templates().get_template(f"{tab.mode}.html").render(content)
+    return _templates().get_template(f"{mode}.html").render(content, mode=mode)
 
 
 def _of_image(session: JudgeSession, task: JudgeTask) -> dict[str, object]:
@@ -51,8 +52,7 @@ def _of_image(session: JudgeSession, task: JudgeTask) -> dict[str, object]:
     size = None
     with suppress(CleansetError):
         size = session.size(task.sha256)
-    step = draft.step(session.groups)
-    return {"task": task, "draft": draft, "step": step, "size": size, "object": draft.object_of(session.groups)}
+    return {"task": task, "draft": draft, "size": size, "object": draft.object_of(session.groups)}
 
 
 @cache

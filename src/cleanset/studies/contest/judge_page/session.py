@@ -178,14 +178,17 @@ class JudgeSession:
             self.answers |= answers
         self.drafts: dict[str, JudgeDraft] = {}
         """The unfinished answers by image."""
+        kept: list[JudgeDraft] = []
         # without those that are damaged
         with suppress(FileNotFoundError, ValueError, CleansetError):
-            for draft in _DRAFTS.validate_json(read_bytes(self._folder / DRAFTS)):
-                # nothing is saved without a key: the last question is asked again
-                if draft.step(self.groups) == "done":
-                    draft.take_back()
+            kept = _DRAFTS.validate_json(read_bytes(self._folder / DRAFTS))
+        for draft in kept:
+            # nothing is saved without a key: the last question is asked again
+            if draft.step(self.groups) == "done":
+                draft.take_back()
+            if not draft.is_empty:
                 self.drafts[draft.image] = draft
-        places = {image: place for place, image in enumerate(self.drafts)}
+        places = {draft.image: place for place, draft in enumerate(kept)}
         self.tasks.sort(key=lambda task: places.get(task.sha256, len(places)))
 
     def waiting(self) -> list[JudgeTask]:
@@ -213,8 +216,8 @@ class JudgeSession:
     def _keep(self, drafts: Mapping[str, JudgeDraft]) -> None:
         waiting = [task.sha256 for task in self.tasks if task.sha256 in drafts or task.sha256 not in self.answers]
         kept = [drafts.get(image) or JudgeDraft(image=image) for image in waiting]
-        content = b"" if all(draft.is_empty for draft in kept) else _DRAFTS.dump_json(kept)
-        self._write(self._folder / DRAFTS, content)
+        # an image may be left without an answer: then the order is all that is kept
+        self._write(self._folder / DRAFTS, _DRAFTS.dump_json(kept) if kept else b"")
         self.drafts = dict(drafts)
 
     def _write(self, path: Path, content: bytes) -> None:

@@ -1,26 +1,39 @@
 """The keys of a tab of the judge page. No HTML, no network."""
 
 import sys
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Literal
 
 from cleanset.errors import CleansetError, cut
 from cleanset.images.outlines import MAX_CORNERS, Point
-from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeSession, JudgeStep
+from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeSession
 from cleanset.studies.contest.judging import CONTAINS, Contains, JudgeTask
 
 ANSWER_OF_KEY: dict[str, Contains] = dict(zip("1234", CONTAINS, strict=True))
 STATED = {"y": True, "n": False}
-KEYS_OF_STEP: dict[JudgeStep, Collection[str]] = {
-    "contains": ANSWER_OF_KEY,
-    "outline": ("corner", "move", "Enter"),
-    "statement": STATED,
-}
-"""The keys that answer a question, by step."""
 MAX_KEY = 20
 """Characters of a key in a notice."""
-UNDO = ("z", "Backspace")
-TabMode = Literal["instructions", "image", "end"]
+
+JudgeState = Literal["instructions", "contains", "outline", "statement", "end"]
+"""What the page shows: the instructions, one of the questions on an image, or that all images are judged."""
+
+JudgeAction = Literal["answer", "undo", "leave", "instruct", "go_on"]
+_AT_END: Mapping[str, JudgeAction] = {"z": "undo", "Backspace": "undo", "?": "instruct"}
+_AT_IMAGE: Mapping[str, JudgeAction] = {**_AT_END, "s": "leave"}
+STATES: Mapping[JudgeState, Mapping[str, JudgeAction]] = {
+    "instructions": {"Enter": "go_on", "Escape": "go_on", "?": "go_on"},
+    "contains": {**dict.fromkeys(ANSWER_OF_KEY, "answer"), **_AT_IMAGE},
+    "outline": {"corner": "answer", "move": "answer", "Enter": "answer", **_AT_IMAGE},
+    "statement": {**dict.fromkeys(STATED, "answer"), **_AT_IMAGE},
+    "end": _AT_END,
+}
+"""By state, what each key does; any other key is told to do nothing there."""
+
+HINTS: Mapping[JudgeState, str] = {
+    "instructions": "Enter leaves the instructions",
+    "end": "z takes the last answer back",
+}
+"""What a key that does nothing is answered with; else the instructions are named."""
 
 
 class JudgeTab:
@@ -41,8 +54,11 @@ class JudgeTab:
         return self.session.current()
 
     @property
-    def mode(self) -> TabMode:
-        return "instructions" if self.instructions else "image" if self.task else "end"
+    def state(self) -> JudgeState:
+        if self.instructions:
+            return "instructions"
+        step = "done" if self.task is None else self.session.draft_of(self.task).step(self.session.groups)
+        return "end" if step == "done" else step
 
     @property
     def question(self) -> str:
@@ -51,12 +67,11 @@ class JudgeTab:
         All corners of an outline answer one question.
         """
         task = self.task
-        if self.mode != "image" or task is None:
+        if self.instructions or task is None:
             return ""
         draft = self.session.draft_of(task)
-        step = draft.step(self.session.groups)
-        given = {"contains": len(draft.contains), "statement": len(draft.statements)}.get(step, 0)
-        return f"{self.session.tokens[task.sha256]} {step} {given}"
+        given = {"contains": len(draft.contains), "statement": len(draft.statements)}.get(self.state, 0)
+        return f"{self.session.tokens[task.sha256]} {self.state} {given}"
 
     def press(self, key: str, seen: str | None, point: Point | None = None, corner: int | None = None) -> None:
         """Carry out a key. `seen`: the question that had been on the screen, with its image; None for too short a time.
@@ -66,15 +81,15 @@ class JudgeTab:
         """
         self.pressed += 1
         self._tell("")
-        if self.mode == "instructions":
-            self.instructions = key not in ("Enter", "Escape", "?")
-            if self.instructions:
-                self._tell_nothing(key, "Enter leaves the instructions")
-        elif key == "?":
-            self.instructions = True
+        action = STATES[self.state].get(key)
+        if action in ("go_on", "instruct"):
+            self.instructions = action == "instruct"
+        elif action is None:
+            hint = HINTS.get(self.state, "? shows the instructions")
+            self._tell(f"{cut(key, MAX_KEY)} does nothing here; {hint}.")
         else:
             try:
-                self._press_at_image(key, seen, point, corner)
+                self._press_at_image(action, key, seen, point, corner)
             except (CleansetError, OSError) as error:
                 self._tell("Not saved: a file cannot be read or written. See the server's terminal.", is_error=True)
                 print(f"error: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
@@ -83,27 +98,21 @@ class JudgeTab:
         self.notice = notice
         self.is_error = is_error
 
-    def _tell_nothing(self, key: str, instead: str) -> None:
-        self._tell(f"{cut(key, MAX_KEY)} does nothing here; {instead}.")
-
-    def _press_at_image(self, key: str, seen: str | None, point: Point | None, corner: int | None) -> None:
+    def _press_at_image(
+        self, action: JudgeAction, key: str, seen: str | None, point: Point | None, corner: int | None
+    ) -> None:
         task = self.task
-        if key in UNDO:
+        if action == "undo" or task is None:
             self._undo(task)
             return
-        if task is None:
-            self._tell_nothing(key, "z takes the last answer back")
-            return
         draft = self.session.draft_of(task)
-        if key == "s":
+        if action == "leave":
             kept = "" if draft.is_empty else ", with the answers so far"
             self.session.leave(task)
             self._tell(f"Left for later{kept}: the image comes again after the others; z goes back to it.")
-        elif key not in KEYS_OF_STEP[draft.step(self.session.groups)]:
-            self._tell_nothing(key, "? shows the instructions")
         elif seen != self.question:
             # it was pressed for the question before, or before anybody can have seen this image
-            text = "This question was not shown for half a second yet: look at the image, and answer again."
+            text = "This question has not been on the screen for half a second: look at the image, and answer again."
             self._tell(text, is_error=True)
         else:
             self._answer(task, draft, key, point, corner)

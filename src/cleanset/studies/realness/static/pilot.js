@@ -13,7 +13,7 @@
   if (!heading || heading.hasAttribute("data-answered")) return state("");
   const refused = document.querySelector("#window");
   if (refused) return state("window", refused.textContent);
-  if (!document.querySelector("#study")) return state("end", heading.textContent);
+  if (!document.querySelector("#study")) return state(document.querySelector("main > .left") ? "consent" : "end", heading.textContent);
   if (buttons.length === 0 || buttons.some((button) => button.disabled)) return state("");
   if (inStudy("#card-width")) return state("card");
   if (inStudy(".check strong")) return state("attention", inStudy(".check strong").textContent);

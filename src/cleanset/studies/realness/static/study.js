@@ -34,8 +34,7 @@
     if (line.textContent !== message) line.textContent = message;
   }
   const addressOf = (file) => `images/${encodeURIComponent(file)}`;
-  const image = (file, alt, kind) =>
-    `<span class="frame ${kind}"><img data-file="${addressOf(file)}" alt="${alt}"></span>`;
+  const image = (file, alt, kind) => frameOf(addressOf(file), alt, kind);
   const numbered = (label, index) => `<button type="button"><span>${text(label)}</span><kbd>${index + 1}</kbd></button>`;
 
   // What had the keyboard's focus is gone with the page before.
@@ -75,7 +74,7 @@
   const { plates, pairs, min_correct_pairs: needed } = STUDY.protocol;
   const told = (isTold, name) => (isTold && !STUDY.lists ? `<p>${text(fill(TEXTS[name], { plates, pairs, needed }))}</p>` : "");
   const SCREENING = told(plates, "plates") + told(needed, "screening");
-  const example = (file, place) => `<figure><img src="${addressOf(file)}" alt=""><figcaption>${text(TEXTS.example_images[place])}</figcaption></figure>`;
+  const example = (file, place) => `<figure>${image(file, "", "example")}<figcaption>${text(TEXTS.example_images[place])}</figcaption></figure>`;
   const EXAMPLES = STUDY.examples.length === 0 ? "" : `<p>${text(TEXTS.examples)}</p><div class="examples">${STUDY.examples.map(example).join("")}</div>`;
   const INSTRUCTIONS = `${TEXTS.instructions}${EXAMPLES}${SCREENING}<p>${text(STUDY.lists ? TEXTS.saved_at_the_end : TEXTS.saved_at_once)}</p>`;
   // `instructions`: the organizers' own, which have neither the examples nor the screening.
@@ -92,6 +91,7 @@
   // What is on the screen: its images, how many have to fit side by side, and whether they were seen long enough.
   const NOTHING = { images: [], needed: 0, seen: false, view: {} };
   let current = NOTHING;
+  const EXAMPLE_WIDTH = 240; // to which examples are enlarged, in CSS pixels
   const NEEDED = { pair: 2, image: 1, plate: 1, attention: 0 };
   // Device pixels in a millimetre of this screen, where images have a fixed width in millimetres; else 0.
   let pixelsPerMm = 0;
@@ -128,15 +128,17 @@
       document.querySelector("#window").textContent = message;
     }
     for (const each of current.images) showAtPixels(each.parentElement, STUDY.size, factor(images));
-    for (const each of main.querySelectorAll(BUTTONS)) each.disabled = !(current.seen && isLargeEnough());
+    const exampleFactor = isFixed() ? factor(1) : Math.max(1, pixelFactor(STUDY.size, 1, room(1), EXAMPLE_WIDTH));
+    for (const each of main.querySelectorAll(".example")) showExample(each, STUDY.size, exampleFactor, room(1), TEXTS.part);
+    for (const each of main.querySelectorAll(BUTTONS)) each.disabled = !(current.seen && isLargeEnough() && !isZoomed());
     current.view = view();
   }
   // What stands on the screen: measured, not what was asked for.
   function view() {
-    const { width, height } = current.images[0]?.getBoundingClientRect() ?? { width: 0, height: 0 };
+    const [width, height] = (current.images.length > 0 ? sizeOnScreen(current.images[0]) : [0, 0]).map(Math.round);
     return {
-      shown_width: Math.round(width * devicePixelRatio),
-      shown_height: Math.round(height * devicePixelRatio),
+      shown_width: width,
+      shown_height: height,
       pixel_ratio: Math.round(1e4 * devicePixelRatio) / 1e4,
       window_width: innerWidth,
       window_height: innerHeight,
@@ -144,7 +146,8 @@
     };
   }
   function bringUp(needed, { seen }) {
-    current = { images: [...main.querySelectorAll("#study .frame img")], needed, seen, view: {} };
+    current = { images: [...main.querySelectorAll("#study .frame:not(.example) img")], needed, seen, view: {} };
+    askToUndoZoom(current.images.length > 0 ? TEXTS.zoom : null); // words may be enlarged
     layOut();
   }
 
@@ -161,31 +164,24 @@
   }
 
   // From the disk, where nothing can be fetched, as elements.
-  const loader = imageLoader(location.protocol === "file:" ? loadElement : loadBytes, {
-    troubled: (url) => main.querySelector(`[data-file="${url}"]`) && notice("no-image", TEXTS.not_arrived),
-    progressed: (url, share) => {
-      const frame = main.querySelector(`[data-file="${url}"]`)?.parentElement;
-      if (frame) tellLoading(frame, Math.floor(100 * share));
-    },
-  });
-  // In the frame, whose size is that of the image: nothing moves when it arrives.
-  function tellLoading(frame, percent) {
-    const told = frame.querySelector(".loading");
-    if (!told) return;
-    told.textContent = fill(TEXTS.loading, { percent });
-    told.setAttribute("aria-valuenow", percent);
-  }
+  const loader = frameLoader(
+    location.protocol === "file:" ? loadElement : loadBytes,
+    (percent) => fill(TEXTS.loading, { percent }),
+    (url) => main.querySelector(`[data-file="${url}"]`) && notice("no-image", TEXTS.not_arrived),
+  );
   const filesOf = (trial) => [trial?.file, trial?.left, trial?.right].filter(Boolean).map(addressOf);
 
-  async function arrived(element) {
-    const frame = element.parentElement;
-    frame.insertAdjacentHTML("beforeend", '<span class="loading" role="progressbar" aria-valuemin="0" aria-valuemax="100"></span>');
-    frame.querySelector(".loading").setAttribute("aria-label", element.alt);
-    tellLoading(frame, 0);
-    const address = await loader.arrived(element.dataset.file);
-    if (!element.isConnected) return; // another page has come meanwhile
-    element.src = address;
-    await element.decode();
+  // Resolves to whether the page is still there once all of its images are, which are shown at once.
+  async function arrived(files, next) {
+    const mine = current;
+    const frames = [...main.querySelectorAll("#study .frame")];
+    loader.want(files, next);
+    await Promise.all(frames.map(loader.fill));
+    if (current !== mine) return false;
+    document.querySelector("#no-image")?.remove();
+    layOut();
+    frames.forEach(reveal);
+    return true;
   }
 
   // Takes an answer once all images of the trial were in sight for the set time. Resolves to the time since when; to
@@ -194,19 +190,13 @@
     bringUp(NEEDED[trial.kind], { seen: false });
     const mine = current;
     const { images } = mine;
-    loader.want(filesOf(trial), filesOf(next));
-    await Promise.all(images.map(arrived));
-    if (current !== mine) return undefined;
-    document.querySelector("#no-image")?.remove();
-    layOut();
-    // a pair at once
-    for (const each of images) {
-      each.parentElement.querySelector(".loading").remove();
-      each.style.visibility = "visible";
-    }
+    if (!(await arrived(filesOf(trial), filesOf(next)))) return undefined;
     await new Promise(requestAnimationFrame);
-    // in a window that is too small an image is seen in parts: the time begins anew, as for a trial that comes again
-    const milliseconds = () => 1000 * secondsSeen(isLargeEnough() ? mine : {}, images);
+    // of what is seen in parts, the time begins anew
+    function milliseconds() {
+      noteInSight({ trial: isLargeEnough() && images.every(isWholeInSight) ? mine : null }, 0);
+      return 1000 * secondsInSight("trial");
+    }
     while (current === mine && milliseconds() < STUDY.shown_milliseconds) await wait(20);
     if (current !== mine) return undefined;
     mine.seen = true;
@@ -368,6 +358,7 @@
         override_safe_mode: true, // which only concerns sound and video
         on_finish: () => {
           current = NOTHING;
+          askToUndoZoom(null);
           resolve();
         },
       });
@@ -378,9 +369,12 @@
   const introduce = (first, label, kinds) =>
     show(() => {
       const page = { type: jsPsychHtmlButtonResponse, stimulus: piece(first), choices: [label], button_html: named, button_layout: "flex",
-        on_load: () => {
+        on_load: async () => {
           focusHeading();
-          bringUp(Math.max(...kinds.map((kind) => NEEDED[kind])), { seen: true });
+          bringUp(Math.max(...kinds.map((kind) => NEEDED[kind])), { seen: false });
+          const mine = current;
+          if (await arrived(STUDY.examples.map(addressOf), [])) mine.seen = true;
+          layOut();
         },
       };
       return isFixed() && pixelsPerMm === 0 ? [...cardTrials(), page] : [page];
@@ -499,7 +493,7 @@
     if (["done", "expired"].includes(name)) offerAnother();
   }
 
-  const visit = (begins) => ask("visit", { id, key: keptKey(), begins }, TEXTS.no_connection, TEXTS.not_opened);
+  const visit = (event) => ask("visit", { id, key: keptKey(), event }, TEXTS.no_connection, TEXTS.not_opened);
 
   function agrees(consent) {
     main.innerHTML = `${piece(consent)}<p><button>${text(TEXTS.agree)}</button>
@@ -512,13 +506,13 @@
   }
 
   // Who looks has no place yet: it is taken when they begin.
-  async function look({ consent, instructions, kinds, declined }) {
-    if (consent && !(await agrees(consent))) return end({ text: "declined", address: declined });
+  async function look({ consent, instructions, kinds }) {
+    if (consent && !(await agrees(consent))) return open("declines");
     await introduce(firstPage(instructions), TEXTS.begin, kinds);
     // not that of the address, which the server does not know: several people may have it
     keepKey(ownKey() || random(16));
-    const found = await visit(true);
-    return found.state === "begun" ? answer(found) : end(found);
+    const found = await visit("begins");
+    return "trials" in found ? answer(found) : end(found);
   }
 
   async function goOn(found) {
@@ -534,22 +528,23 @@
       ask("answer", { key, position, stimulus, answer: chosen, milliseconds, view: seenAs, revises }, TEXTS.not_sent, TEXTS.not_saved);
     // where answers cannot be changed, only their number is known
     await rate(trials, Array.from({ length: answered }, (_, place) => given[place] ?? ""), save);
-    return open();
+    return open("finishes"); // unless an answer has found out another end
   }
 
-  // The page of a participant's state.
-  async function open() {
-    const found = await visit(false);
-    if (found.state === "looking") return look(found);
-    return found.state === "begun" ? goOn(found) : end(found);
+  // The page of a participant's state, after an event: participants.py has the table of both.
+  const PAGES = { looking: look, begun: goOn, answered: goOn, complete: end, expired: end, refused: end };
+  async function open(event) {
+    const found = await visit(event);
+    return PAGES[found.state](found);
   }
 
   addEventListener("keydown", onDigit);
   // a zoom, and another screen, change the pixel ratio; a line more or less moves the images
   addEventListener("resize", layOut);
+  visualViewport.addEventListener("resize", layOut);
   new ResizeObserver(layOut).observe(main);
   document.title = TEXTS.title;
   Object.assign(document.documentElement, { lang: TEXTS.language, dir: TEXTS.direction });
   if (STUDY.lists) begin();
-  else open();
+  else open("opens");
 })();

@@ -1,5 +1,6 @@
 // The judge page in the browser. Keys and clicks go to the server one at a time, each when the one before is
 // answered; what is shown is the server's. A click on the image is a corner of the outline, in pixels of the image.
+import "../web/seen.js";
 import { isTaken, meaningOf } from "../web/keyboard.js";
 import { announce, emitKey, isUnanswered, loadAhead, sight, view, whenDrawn } from "../web/view.js";
 import { drag, endDrag, isDrawing, outlineKey, position, restoreOutline, startDrag, wasDragged } from "./outline.js";
@@ -7,10 +8,13 @@ import { drag, endDrag, isDrawing, outlineKey, position, restoreOutline, startDr
 const NAMED = new Set(["Enter", "Escape", "Backspace"]);
 const SIGNS = new Set(["?", "+", "=", "-", " "]); // what they mean comes before the digit at their place
 
+const ZOOM = "The page is zoomed in, so the image is not shown as it is. Please undo the zoom with two fingers; + and the wheel magnify the image.";
+
 const waiting = [];
 
 // `button`: the one that was clicked.
 function press(key, more = {}, button = null) {
+  if (isZoomed()) return;
   waiting.push({ key, ...sight([], button), ...more });
   work();
 }
@@ -89,6 +93,7 @@ const words = (selector) => document.querySelector(selector)?.textContent.trim()
 let mode = "";
 let told = { done: Infinity };
 whenDrawn(() => {
+  askToUndoZoom(view().dataset.mode === "image" ? ZOOM : null); // words may be enlarged
   restoreOutline();
   if (view().dataset.mode !== mode) {
     mode = view().dataset.mode;

@@ -111,7 +111,7 @@ export const wasDragged = () => dragged;
 
 // --- how large the image is ------------------------------------------------------------------------
 
-const photo = () => stage()?.querySelector(".photo");
+const photo = () => stage()?.querySelector(".frame");
 const pixels = () => [photo().dataset.width, photo().dataset.height].map(Number);
 
 // Device pixels for each pixel of an image of which all is in sight: a whole number, unless it is larger than the stage.
@@ -124,23 +124,14 @@ function fitting() {
 }
 const factor = () => (steps === 0 ? fitting() : Math.floor(fitting()) + steps);
 
-// Gives the image and what is drawn on it their place.
+// Gives the image its size, and its place in the middle of the stage.
 function layOut() {
   if (!photo()) return;
   const area = stage();
-  const size = pixels();
   const scale = factor() / devicePixelRatio;
-  const [width, height] = size.map((each) => each * scale);
-  const left = wholePixels(Math.max(MARGIN, (area.clientWidth - width) / 2));
-  const top = wholePixels(Math.max(MARGIN, (area.clientHeight - height) / 2));
-  placeAtPixels(photo().querySelector("img"), size, factor(), left, top);
-  for (const above of photo().querySelectorAll("svg, .seen")) {
-    const inset = Number(above.dataset.inset ?? 0);
-    Object.assign(above.style, {
-      left: `${left + inset * width}px`, top: `${top + inset * height}px`,
-      width: `${(1 - 2 * inset) * width}px`, height: `${(1 - 2 * inset) * height}px`,
-    });
-  }
+  const [left, top] = [area.clientWidth, area.clientHeight].map((room, axis) => Math.max(MARGIN, (room - scale * pixels()[axis]) / 2));
+  photo().style.margin = `${top}px 0 0 ${left}px`;
+  showAtPixels(photo(), pixels(), factor());
 }
 addEventListener("resize", layOut);
 
