@@ -22,7 +22,7 @@ from itertools import chain
 from math import log
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, NonNegativeFloat
@@ -37,11 +37,11 @@ from cleanset.studies.realness import analysis_report
 from cleanset.studies.realness.analysis import AnalysisSettings
 from cleanset.studies.realness.layout import NOMINAL_PIXELS_PER_MM
 from cleanset.studies.realness.mixed import Variances
-from cleanset.studies.realness.plan import read_trials
+from cleanset.studies.realness.plan import PlanRequest, read_trials
 from cleanset.studies.realness.plan_files import KEY, PLAN, TRIALS, read_plan
-from cleanset.studies.realness.planning import PUBLISHED_FIT
+from cleanset.studies.realness.planning import PUBLISHED_FIT, StudyDesign
 from cleanset.studies.realness.ratings import SCALE, SIDES, parse_key
-from cleanset.studies.realness.study_server import ANSWERS_FOLDER, PEOPLE, STUDY_ID
+from cleanset.studies.realness.study_server import ANSWERS_FOLDER, FINISHED, PEOPLE, STUDY_ID
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -156,6 +156,12 @@ class PilotSettings:
     wage: NonNegativeFloat = 0.0
     """Payment for an hour; 0: none is reckoned."""
 
+    consent: Path | None = None
+    """File with a piece of HTML, as of `study serve`."""
+
+    instructions: Path | None = None
+    """File with a piece of HTML, as of `study serve`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotPerson:
@@ -169,6 +175,8 @@ class PilotPerson:
     """The first line of the last page."""
 
     is_complete: bool
+    is_screened_out: bool
+    """Whether the page has promised payment to one who cannot go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,8 +189,11 @@ class Pilot:
     planned_people: int
     """The number of lists of the plan."""
 
-    power: float
-    """The power of the plan, with the variances that it was planned with."""
+    remaining: int | None
+    """Number of people whom the analysis does not exclude; None where there is no analysis."""
+
+    power: float | None
+    """The power of the planned number of complete people, less the share excluded in the pilot; None as above."""
 
     wanted_power: float
     analysis: str
@@ -196,7 +207,7 @@ class PageState:
     """What stands on the page, as static/pilot.js finds it."""
 
     kind: str
-    """A kind of trial, or card, page (with one button), window (too small) or end; empty: it cannot be answered yet."""
+    """A kind of trial, or card, consent, page (with one button), window (too small) or end; empty: not yet."""
 
     text: str
     """Of an attention check, what to choose; of a window and of an end, what the page says."""
@@ -245,26 +256,35 @@ def run_pilot(plan: Path, out: Path, people: int, seed: int, settings: PilotSett
     plan_files = read_plan(plan, images=True)
     record = json.loads(read_text(plan / PLAN, ""))
     with new_folder(out) as folder:
-        shutil.copytree(plan, folder / COPY, ignore=shutil.ignore_patterns(ANSWERS_FOLDER, PEOPLE, f"{STUDY_ID}*"))
+        of_people = shutil.ignore_patterns(ANSWERS_FOLDER, PEOPLE, FINISHED, f"{STUDY_ID}*")
+        shutil.copytree(plan, folder / COPY, ignore=of_people)
         (folder / SCREENS).mkdir()
         walk = _Walk(kinds=_known(plan_files.key), pairs=_pairs(plan_files.trials), screens=folder / SCREENS)
         crowd = [
             SimulatedPerson(number, seed, effect=settings.effect, variances=PUBLISHED_FIT) for number in range(people)
         ]
         # playwright does not start in a thread with an event loop, such as a notebook's
-        with _served(folder / COPY, people) as address, ThreadPoolExecutor(1) as thread:
+        with _served(folder / COPY, people, settings) as address, ThreadPoolExecutor(1) as thread:
             found = thread.submit(_all_walked, address, walk, crowd).result()
+        complete = sum(each.is_complete for each in found)
+        remaining, analysis = _analysed(folder)
         pilot = Pilot(
             seed=seed,
             settings=settings,
             people=found,
             planned_people=record["people"],
-            power=record["power"],
+            remaining=remaining,
+            power=None if remaining is None else _power(record, record["people"] * remaining // max(1, complete)),
             wanted_power=record["people_needed"]["power"],
-            analysis=_analysed(folder),
+            analysis=analysis,
             screens=tuple(sorted(path.name for path in (folder / SCREENS).iterdir())),
         )
-        write_json(folder / RESULT, asdict(pilot))
+        # without what lies elsewhere on this machine
+        own = {
+            name: path and path.name
+            for name, path in (("consent", settings.consent), ("instructions", settings.instructions))
+        }
+        write_json(folder / RESULT, asdict(pilot) | {"settings": asdict(settings) | own})
     return pilot
 
 
@@ -273,15 +293,25 @@ def _all_walked(address: str, walk: _Walk, people: Sequence[SimulatedPerson]) ->
         return tuple(_walked(browser, address, walk, person) for person in tracked(people, len(people), "people"))
 
 
-def _analysed(folder: Path) -> str:
+def _power(record: Mapping[str, Any], people: int) -> float:
+    """The power of a number of people of a plan, with the variances that it was planned with."""
+    images = record["images"]
+    test = record["test"]
+    wish = PlanRequest(**record["list"], bound=test["bound"], alpha=test["alpha"], effect=test["effect"])
+    design = StudyDesign(images["real"], images["modified"], wish, Variances(**record["variances"]))
+    return round(design.power(people), 4) if people >= 2 else 0.0
+
+
+def _analysed(folder: Path) -> tuple[int | None, str]:
+    """The number of people whom the analysis keeps, and its text; None and the reason where there is none."""
     answers = sorted((folder / COPY / ANSWERS_FOLDER).glob("*.csv"))
     if not answers:
-        return "no answers: nobody came to the first trial"
+        return None, "no answers: nobody came to the first trial"
     try:
         found = analysis_report.analyse_files(answers, AnalysisSettings(), folder / COPY, folder / ANALYSIS)
     except CleansetError as error:
-        return str(error)
-    return _in_lines(analysis_report.analysis_text(found))
+        return None, str(error)
+    return found.people, _in_lines(analysis_report.analysis_text(found))
 
 
 def _in_lines(found: "RenderableType") -> str:
@@ -333,6 +363,10 @@ def _walked(browser: "Browser", address: str, walk: _Walk, person: SimulatedPers
                 # as if the screen had 96 CSS pixels in an inch
                 page.locator("#card-width").fill(f"{CARD_MM * NOMINAL_PIXELS_PER_MM:.1f}")
             page.evaluate(_MARK_ANSWERED)
+            if kind == "consent":
+                page.wait_for_timeout(DOUBLE_CLICK_MILLISECONDS)
+                page.locator("main > p button").first.click()
+                continue
             if kind in ("card", "page"):
                 _click(page, 0)
                 continue
@@ -347,7 +381,9 @@ def _walked(browser: "Browser", address: str, walk: _Walk, person: SimulatedPers
             manner=person.manner,
             seconds=round(seconds, 1),
             end=state.text,
-            is_complete=page.evaluate("() => STUDY.texts.done[0]") == state.text,
+            is_complete=state.text == page.evaluate("() => STUDY.texts.done[0]"),
+            is_screened_out=state.text
+            in page.evaluate("() => [STUDY.texts.screened_out[0], STUDY.texts.colour_vision[0]]"),
         )
     finally:
         context.close()
@@ -389,9 +425,11 @@ def _browser() -> "Iterator[Browser]":
 
 
 @contextmanager
-def _served(plan: Path, people: int) -> Iterator[str]:
+def _served(plan: Path, people: int, settings: PilotSettings) -> Iterator[str]:
     """The address at which the usual server serves a plan, in a process of its own."""
-    options = ["--plan", str(plan), "--port", "0", "--no-browser", "--settings", f"people={people}"]
+    given = {"people": people, "consent": settings.consent, "instructions": settings.instructions}
+    chosen = ",".join(f"{name}={value}" for name, value in given.items() if value is not None)
+    options = ["--plan", str(plan), "--port", "0", "--no-browser", "--settings", chosen]
     command = python_command("-m", "cleanset", "study", "serve", *options)
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert server.stdout is not None
@@ -412,7 +450,7 @@ def pilot_text(pilot: Pilot, out: Path) -> str:
     complete = [each for each in pilot.people if each.is_complete]
     stopped = Counter(f"{each.manner}: {each.end}" for each in pilot.people if not each.is_complete)
     lines = [
-        f"{len(pilot.people)} simulated people, seed {pilot.seed}: "
+        f"{_people(len(pilot.people), 'simulated ')}, seed {pilot.seed}: "
         + ", ".join(f"{count} {manner}" for manner, count in manners.items()),
         f"complete: {len(complete)}" + "".join(f"; {count} {what}" for what, count in stopped.items()),
     ]
@@ -421,16 +459,43 @@ def pilot_text(pilot: Pilot, out: Path) -> str:
         minutes = median(careful) / 60
         lines.append(f"duration of careful people: {minutes:.1f} min (median), at most {max(careful) / 60:.1f} min")
         if pilot.settings.wage:
-            each = pilot.settings.wage * minutes / 60
-            lines.append(
-                f"payment at {pilot.settings.wage:g} an hour: {each:.2f} each, {each * pilot.planned_people:,.2f} for "
-                f"{pilot.planned_people:,} people"
-            )
+            lines.append(_payment(pilot, minutes))
     lines += [
-        f"power with the {pilot.planned_people:,} people planned: {pilot.power:.2f} (wanted: {pilot.wanted_power:g})",
+        _power_text(pilot, len(complete)),
         "",
         pilot.analysis,
         "",
         f"pictures of the page: {out / SCREENS}; answers: {out / COPY / 'answers'}; analysis: {out / ANALYSIS}",
     ]
     return "\n".join(lines)
+
+
+def _people(count: int, which: str = "") -> str:
+    return f"{count:,} {which}{'person' if count == 1 else 'people'}"
+
+
+def _payment(pilot: Pilot, minutes: float) -> str:
+    """The payment of the planned people, and of those who are screened out until so many are complete."""
+    wage = pilot.settings.wage / 60
+    each = wage * minutes
+    total = each * pilot.planned_people
+    text = (
+        f"payment at {pilot.settings.wage:g} an hour: {each:.2f} each, {total:,.2f} for {_people(pilot.planned_people)}"
+    )
+    screened = [one.seconds / 60 for one in pilot.people if one.is_screened_out]
+    if not screened:
+        return text
+    times = pilot.planned_people / sum(one.is_complete for one in pilot.people)
+    count = round(times * len(screened))
+    theirs = wage * times * sum(screened)
+    return f"{text}; {theirs:,.2f} for {_people(count)} screened out on the way; {total + theirs:,.2f} in all"
+
+
+def _power_text(pilot: Pilot, complete: int) -> str:
+    planned = _people(pilot.planned_people)
+    if pilot.power is None:
+        return f"power with the {planned} planned: not known, as the answers could not be analysed"
+    return (
+        f"power with the {planned} planned, of whom {pilot.remaining} in {complete} remain after exclusions: "
+        f"{pilot.power:.2f} (wanted: {pilot.wanted_power:g})"
+    )
