@@ -149,6 +149,23 @@ def test_the_code_of_a_custom_model(edition: Edition) -> None:
     assert seen() == []
 
 
+def test_weights_that_a_custom_network_opens_by_name(tmp_path: Path) -> None:
+    """They count with its code; a text that names no file does not, nor does params.yaml, which has the digest."""
+    (tmp_path / "nets.py").write_text('def big():\n    return open("big.pt", "rb"), "params.yaml", "none.pt"\n')
+    without = sources_sha256("nets", tmp_path)
+    for name in ("big.pt", "params.yaml", "other.pt"):
+        (tmp_path / name).write_text("1")
+    before = sources_sha256("nets", tmp_path)
+    assert before not in (without, None)
+    for name in ("params.yaml", "other.pt"):
+        (tmp_path / name).write_text("2")
+        assert sources_sha256("nets", tmp_path) == before
+    (tmp_path / "big.pt").write_text("2")
+    assert sources_sha256("nets", tmp_path) != before
+    (tmp_path / "big.pt").unlink()
+    assert sources_sha256("nets", tmp_path) == without
+
+
 def test_labels_that_change_twice(edition: Edition) -> None:
     path = edition.folder / "labels.csv"
     before = path.read_text()
