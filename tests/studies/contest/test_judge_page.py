@@ -606,6 +606,23 @@ def test_reload_another_tab_and_late_keys_in_each_state(made: OnDisk, state: Jud
             assert (session.drafts, session.answers, tab.state) == before, key
 
 
+def test_a_key_answers_what_its_own_tab_shows(made: OnDisk) -> None:
+    """Though another tab has gone on: this one is drawn anew first."""
+    session = two_images(made)
+    tab, image = outlined(session)
+    stale = JudgeTab(session)
+    stale.note_shown()
+    for point in ((5, 12), (1, 9)):
+        tab.press("corner", tab.question, point=point)
+    for key in ("Enter", "z", "s"):
+        stale.press(key, stale.question)
+        assert stale.notice.startswith("Another tab has changed these answers")
+    assert (len(session.drafts[image].corners), session.drafts[image].closed) == (5, False)
+    stale.note_shown()
+    stale.press("z", stale.question)
+    assert len(session.drafts[image].corners) == 4
+
+
 @pytest.mark.long
 def test_an_outline_by_keyboard_and_a_corner_dragged(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())

@@ -28,7 +28,8 @@ AHEAD = 3
 
 
 def render(tab: JudgeTab) -> str:
-    """The HTML of the page."""
+    """The HTML of the page, which the tab shows from then on."""
+    tab.note_shown()
     session = tab.session
     content: dict[str, object] = {
         "tab": tab,

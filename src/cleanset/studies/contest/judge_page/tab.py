@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from cleanset.errors import CleansetError, cut
-from cleanset.images.outlines import MAX_CORNERS, Point
+from cleanset.images.outlines import MAX_CORNERS, Outline, Point
 from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeSession
 from cleanset.studies.contest.judging import CONTAINS, Contains, JudgeTask
 
@@ -48,6 +48,7 @@ class JudgeTab:
         self.notice = ""
         self.is_error = False
         self.instructions = not (session.answers or session.drafts)
+        self._shown: tuple[str, Outline] | None = None
 
     @property
     def task(self) -> JudgeTask | None:
@@ -73,6 +74,13 @@ class JudgeTab:
         given = {"contains": len(draft.contains), "statement": len(draft.statements)}.get(self.state, 0)
         return f"{self.session.tokens[task.sha256]} {self.state} {given}"
 
+    def note_shown(self) -> None:
+        """Remember the question and the outline that the tab shows now: keys answer nothing else."""
+        self._shown = self._at()
+
+    def _at(self) -> tuple[str, Outline]:
+        return self.question, () if self.task is None else self.session.draft_of(self.task).outline
+
     def press(self, key: str, seen: str | None, point: Point | None = None, corner: int | None = None) -> None:
         """Carry out a key. `seen`: the question that had been on the screen, with its image; None for too short a time.
 
@@ -87,6 +95,8 @@ class JudgeTab:
         elif action is None:
             hint = HINTS.get(self.state, "? shows the instructions")
             self._tell(f"{cut(key, MAX_KEY)} does nothing here; {hint}.")
+        elif self._shown not in (None, self._at()):
+            self._tell("Another tab has changed these answers: look at them, and press the key again.", is_error=True)
         else:
             try:
                 self._press_at_image(action, key, seen, point, corner)
