@@ -169,12 +169,26 @@ def test_weights_that_a_custom_network_opens_by_name(tmp_path: Path) -> None:
 def test_labels_that_change_twice(edition: Edition) -> None:
     path = edition.folder / "labels.csv"
     before = path.read_text()
-    line = f"{path}: other labels or names than in {edition.index}; run dvc repro"
+    line = (
+        f"{edition.export('images')}: made before a change of labels.csv: run dvc repro; after a merge remove dvc.lock "
+        "first"
+    )
     for old, new in (("cat/000.png,cat", "cat/000.png,dog"), ("dog/000.png,dog", "dog/000.png,cat")):
         path.write_text(before.replace(old, new))
         assert status.run(edition).pending == [line]
         path.write_text(before)
         assert status.run(edition).pending == []
+
+
+def test_images_of_a_set_that_are_missing_or_changed(edition: Edition) -> None:
+    folder = edition.export("images")
+    first, second, *_ = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.png"))
+    (folder / first).unlink()
+    line = f"{folder}: missing, or not as in its manifest: {first}; run dvc repro"
+    assert status.run(edition).pending == [line]
+    (folder / second).write_bytes(b"")
+    (line,) = status.run(edition).pending
+    assert line.endswith(f": {first}, {second}; run dvc repro")
 
 
 def test_a_verdict_on_other_bytes(edition: Edition) -> None:

@@ -33,9 +33,11 @@ from cleanset.plumbing.files import (
     write_bytes,
 )
 from cleanset.plumbing.progress import found_in_threads
+from cleanset.plumbing.validation import first_names
 from cleanset.review.decided import checked_votes
 from cleanset.scoring.fingerprints import sources_sha256
 from cleanset.scoring.record import ScoreRecord, read_record
+from cleanset.sets.folder import read_entries
 from cleanset.sets.made_from import outdated_sets
 from cleanset.sets.manifest import MANIFEST
 from cleanset.tables import INDEX, read_table
@@ -70,10 +72,8 @@ def run(edition: Edition) -> EditionStatus:
     params = read_params(edition.folder)
     known = _Digests(edition.folder / ".dvc" / "tmp" / "cleanset-images.json")
     try:
-        found = _own_images(edition, params.dataset)
-        unseen = list(_changed_images(edition, params.dataset, found, known))
+        unseen = list(_changed_images(edition, params.dataset, _own_images(edition, params.dataset), known))
     except CleansetError as error:
-        found = None
         unseen = [str(error)]
     else:
         # without images, as on a disk that is not there now, the digests of before stay
@@ -84,7 +84,7 @@ def run(edition: Edition) -> EditionStatus:
     if problem := scm_problem(edition.folder):
         unseen.append(problem)
     return EditionStatus(
-        unseen=unseen, pending=list(_pending(edition, params, found)), images=known.compared, read=known.files_read
+        unseen=unseen, pending=list(_pending(edition, params)), images=known.compared, read=known.files_read
     )
 
 
@@ -221,23 +221,26 @@ def _refused_reviews(edition: Edition, params: Params) -> Iterator[str]:
         yield str(error)
 
 
-def _pending(edition: Edition, params: Params, found: LabelledImages | None) -> Iterator[str]:
+def _pending(edition: Edition, params: Params) -> Iterator[str]:
     missing = [role for role in params.models if not is_there(edition.export(role) / MANIFEST)]
     for role in missing:
         yield f"{edition.export(role)}: no set yet; run dvc repro, or dvc pull export@{role}"
     yield from outdated_sets(edition)
-    if found is not None and is_there(edition.index):
-        yield from _tables_since(edition, params.dataset, found)
+    known = _Digests(edition.folder / ".dvc" / "tmp" / "cleanset-sets.json")
+    for role in params.models:
+        if role not in missing:
+            yield from _changed_files(edition.export(role), known)
+    known.save()
 
 
-def _tables_since(edition: Edition, dataset: Dataset, found: LabelledImages) -> Iterator[str]:
-    """A line if the tables of labels and names say something else than the index."""
-    tables = [str(edition.path(name)) for name in (dataset.labels, dataset.names) if name]
-    if not tables:
+def _changed_files(folder: Path, known: _Digests) -> Iterator[str]:
+    """A line if images of a set are missing, or have other bytes than its manifest says."""
+    try:
+        expected = {entry.file: entry.file_sha256 for entry in read_entries(folder)}
+    except CleansetError as error:
+        yield str(error)
         return
-    classes = edition.read_classes()
-    index = read_table(edition.index, INDEX, classes)
-    before = {row["image_id"]: classes.keys[row["real_classes"][0]] for row in index.to_dict("records")}
-    after = {name: found.classes.keys[label] for name, label in found.class_of.items()}
-    if before != after or found.classes.text != classes.text:
-        yield f"{' and '.join(tables)}: other labels or names than in {edition.index}; run dvc repro"
+    found = known.of({str(folder / file): folder / file for file in expected if (folder / file).is_file()}, "sha256")
+    wrong = sorted(file for file, digest in expected.items() if found.get(str(folder / file)) != digest)
+    if wrong:
+        yield f"{folder}: missing, or not as in its manifest: {first_names(wrong, 3)}; run dvc repro"

@@ -3,6 +3,7 @@
 import importlib
 import json
 import math
+import os
 import shutil
 import sys
 from dataclasses import replace
@@ -20,13 +21,15 @@ from huggingface_hub import ModelCard
 from PIL import Image
 from rich.console import Console
 from safetensors.torch import save_file
+from typer.testing import CliRunner
 
 from cleanset.classes import imagenet
+from cleanset.cli import app
 from cleanset.edition.options import PaperForm
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluation.arguments import Arguments
 from cleanset.evaluation.measures import Measure
-from cleanset.evaluation.request import Request
 from cleanset.evaluation.specs import file_stems
 from cleanset.measure import measured_models, rendering
 from cleanset.measure.comparability import ComparabilityCard, first_difference
@@ -58,7 +61,7 @@ ROLES = ("standard", "norm_robust", "corruption_robust")
 
 
 def measure(folder: Path | str, *models: str, edition: Edition = NOWHERE, **options: Any) -> Measured:
-    return run(edition, Request(str(folder), models, **options))
+    return run(edition, Arguments(str(folder), models, **options))
 
 
 def printed(images: EvaluationSet, rows: list[MeasuredModel], width: int = 80, most: int = 10) -> str:
@@ -70,7 +73,7 @@ def printed(images: EvaluationSet, rows: list[MeasuredModel], width: int = 80, m
 def test_three_images_by_their_colour(mine: str, folder: Path) -> None:
     """Blue has equal logits everywhere, so class 0 is predicted, with a probability of a thousandth."""
     assert folder == Path("../set").resolve()
-    images, (row,) = run(NOWHERE, Request("../set", [f"{mine}:colours"]))
+    images, (row,) = run(NOWHERE, Arguments("../set", [f"{mine}:colours"]))
     assert row.measures.overall == Accuracy(3, 2)
     assert row.measures.classes == {0: Accuracy(1, 1), 1: Accuracy(2, 1)}
     assert row.measures.tiers == {}
@@ -96,7 +99,7 @@ def test_three_images_by_their_colour(mine: str, folder: Path) -> None:
 
 def test_what_is_written(mine: str, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    images, rows = run(NOWHERE, Request(str(folder), [f"{mine}:colours", f"{mine}:named"], out=out))
+    images, rows = run(NOWHERE, Arguments(str(folder), [f"{mine}:colours", f"{mine}:named"], out=out))
     names = ["mine_colours.json", "mine_colours.parquet", "mine_named.json", "mine_named.parquet", RESULTS]
     assert sorted(path.name for path in out.iterdir()) == names
     table = read_table(out / "mine_colours.parquet", PREDICTIONS, imagenet())
@@ -154,7 +157,7 @@ def test_what_limits_a_set_is_said_with_its_results(mine: str, edition: Edition,
     table = pd.read_csv(manifest, dtype=str, keep_default_na=False).assign(reviewers="0")
     manifest.write_text(table.to_csv(index=False, lineterminator="\n"))
     hub, page = tmp_path / "card.md", tmp_path / "page"
-    images, rows = run(NOWHERE, Request(str(folder), [f"{mine}:named"], hub=hub, report=page))
+    images, rows = run(NOWHERE, Arguments(str(folder), [f"{mine}:named"], hub=hub, report=page))
     (notice,) = (note for note in images.notes if "no reviewer" in note)
     assert notice in " ".join(printed(images, rows, 200).split())
     assert notice in json.loads(results_json(images, rows))["set"]["limits"]
@@ -165,8 +168,8 @@ def test_what_limits_a_set_is_said_with_its_results(mine: str, edition: Edition,
 def test_a_callable_and_a_file_have_the_card_of_the_command(mine: str, folder: Path, tmp_path: Path) -> None:
     """They are ranked together, although nobody knows the pixels of predictions made elsewhere."""
     (tmp_path / "p.csv").write_text("image,class_index\nred,0\nblue,0\ngreen,1\n")
-    images, rows = run(NOWHERE, Request(str(folder), [f"{mine}:named"]))
-    of_file = accuracy_card(*run(NOWHERE, Request(str(folder), [], predictions=[str(tmp_path / "p.csv")])))
+    images, rows = run(NOWHERE, Arguments(str(folder), [f"{mine}:named"]))
+    of_file = accuracy_card(*run(NOWHERE, Arguments(str(folder), [], predictions=[str(tmp_path / "p.csv")])))
     assert of_file.pixels_sha256 is None
     assert of_file.digest == accuracy_card(images, rows).digest
     assert of_file.digest == evaluate(np.array([0, 0, 1]), folder).as_dict()["comparability"]["digest"]
@@ -180,7 +183,7 @@ def test_a_small_package_that_is_missing_is_named(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.delitem(sys.modules, "cleanset.tables", raising=False)
     with pytest.raises(CleansetError, match=r"needs pyarrow, which is not installed: pip install pyarrow$"):
-        run(NOWHERE, Request(str(folder), [], predictions=[str(tmp_path / "p.parquet")]))
+        run(NOWHERE, Arguments(str(folder), [], predictions=[str(tmp_path / "p.parquet")]))
 
 
 def test_json_holds_nothing_that_the_model_prints(mine: str, folder: Path) -> None:
@@ -195,7 +198,7 @@ def test_json_holds_nothing_that_the_model_prints(mine: str, folder: Path) -> No
 def test_a_name_of_ones_own(mine: str, folder: Path, tmp_path: Path) -> None:
     """In the table for a paper, and of the files."""
     models = [f"Ours (v2)={mine}:colours"]
-    images, rows = run(NOWHERE, Request(str(folder), models, out=tmp_path / "out", hub=tmp_path / "hub"))
+    images, rows = run(NOWHERE, Arguments(str(folder), models, out=tmp_path / "out", hub=tmp_path / "hub"))
     lines = leaderboard_for_paper(images, rows).in_form(PaperForm.latex).splitlines()
     assert [line.partition(" & ")[0] for line in lines if " & " in line] == ["model", "Ours (v2)"]
     names = ["Ours_v2.json", "Ours_v2.md", "Ours_v2.parquet", RESULTS]
@@ -206,16 +209,16 @@ def test_a_name_of_ones_own(mine: str, folder: Path, tmp_path: Path) -> None:
 def test_a_card_for_the_hub(mine: str, folder: Path, tmp_path: Path) -> None:
     """A file for one model, or a folder; what somebody else has written is left alone, before anything is computed."""
     names = [f"{mine}:colours", f"{mine}:named"]
-    run(NOWHERE, Request(str(folder), names, hub=tmp_path / "hub"))
+    run(NOWHERE, Arguments(str(folder), names, hub=tmp_path / "hub"))
     assert sorted(path.name for path in (tmp_path / "hub").iterdir()) == ["mine_colours.md", "mine_named.md"]
     found, *others = getattr(ModelCard.load(tmp_path / "hub" / "mine_named.md").data, "eval_results", [])
     assert [each.metric_type for each in others] == ["top_5_accuracy", "ece"]
     assert (found.metric_type, found.metric_value) == ("accuracy", 2 / 3)
     (tmp_path / "README.md").write_text("# My model\n")
     with pytest.raises(CleansetError, match=r"README\.md: a model card of another origin, .*; expected a new file"):
-        run(NOWHERE, Request(str(folder), names[:1], hub=tmp_path / "README.md"))
+        run(NOWHERE, Arguments(str(folder), names[:1], hub=tmp_path / "README.md"))
     with pytest.raises(CleansetError, match=r"--hub card\.md: a file for 2 models; expected one --model, or a folder"):
-        run(NOWHERE, Request(str(folder), names, hub=Path("card.md")))
+        run(NOWHERE, Arguments(str(folder), names, hub=Path("card.md")))
 
 
 @pytest.mark.long
@@ -224,7 +227,7 @@ def test_an_interrupted_evaluation_is_continued(mine: str, tmp_path: Path, monke
     for number in range(600):
         draw(tmp_path / "many" / "n01440764" / f"{number:03}.png", (255, number % 200, 0))
     module = importlib.import_module(mine)
-    wanted = Request(str(tmp_path / "many"), [f"{mine}:colours"], device="cpu", out=tmp_path / "out")
+    wanted = Arguments(str(tmp_path / "many"), [f"{mine}:colours"], device="cpu", out=tmp_path / "out")
     monkeypatch.setattr(module, "FAILS_AFTER", 560)
     with pytest.raises(CleansetError, match=r"^mine:colours: the network raises RuntimeError \(power cut\)"):
         run(NOWHERE, wanted)
@@ -250,9 +253,9 @@ def test_what_was_computed_otherwise_is_not_taken(mine: str, folder: Path, tmp_p
     A batch has four; the three images are computed five times more.
     """
     module = importlib.import_module(mine)
-    wanted = Request(str(folder), [f"{mine}:colours"], device="cpu", out=tmp_path / "out")
+    wanted = Arguments(str(folder), [f"{mine}:colours"], device="cpu", out=tmp_path / "out")
 
-    def computed(wanted: Request = wanted) -> int:
+    def computed(wanted: Arguments = wanted) -> int:
         module.calls.clear()
         run(NOWHERE, wanted)
         return int(sum(module.calls)) - 2
@@ -271,7 +274,29 @@ def test_what_was_computed_otherwise_is_not_taken(mine: str, folder: Path, tmp_p
     write_table(path, read_table(path, PREDICTIONS, imagenet()).assign(correct=True), PREDICTIONS, imagenet())
     assert [computed(), computed()] == [4 + 15, 0]
     assert path.read_bytes() == whole
-    assert computed(Request(str(folder), wanted.models, precision="float32", device="cpu", out=wanted.out)) == 8 + 15
+    assert computed(Arguments(str(folder), wanted.models, precision="float32", device="cpu", out=wanted.out)) == 8 + 15
+
+
+def test_answers_of_an_earlier_run_are_named_or_computed_anew(
+    mine: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the day of its record; `--fresh` computes them anew."""
+    out = tmp_path / "out"
+    words = ["evaluate", str(folder), "--model", f"{mine}:colours", "--device", "cpu", "--out", str(out)]
+
+    def told(*options: str) -> str:
+        done = CliRunner().invoke(app, [*words, *options])
+        assert done.exit_code == 0, done.output
+        return done.stderr
+
+    assert "answers of" not in told()
+    os.utime(out / "mine_colours.json", (1_700_000_000, 1_700_000_000))
+    assert f"{out}/mine_colours.parquet: answers of 14 November 2023, of the model as it was then; --fresh" in told()
+    shards = out / "other.partial-shards"
+    shards.mkdir()
+    assert "answers of" not in told("--fresh")
+    assert not shards.exists()
+    assert "answers of" in told()
 
 
 def test_models_before_one_that_fails_stay_finished(mine: str, folder: Path, tmp_path: Path) -> None:
@@ -282,7 +307,7 @@ def test_models_before_one_that_fails_stay_finished(mine: str, folder: Path, tmp
 
 
 def test_below_float64_it_says_how_far_it_is(mine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, (row,) = run(NOWHERE, Request(str(folder), [f"{mine}:colours"], precision="bfloat16", device="cpu"))
+    _, (row,) = run(NOWHERE, Arguments(str(folder), [f"{mine}:colours"], precision="bfloat16", device="cpu"))
     line = capsys.readouterr().err
     assert line.startswith("mine:colours: bfloat16 against float64: top-1 agreement 100.00% of 3 images")
     against = row.record["against_float64"]
@@ -293,16 +318,16 @@ def test_below_float64_it_says_how_far_it_is(mine: str, folder: Path, capsys: py
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        (Request("x", ["a:b"], role="standard"), r"--role standard: goes with a list \(.csv\); x is a set"),
-        (Request("x", ["a:b"], precision="half"), "--precision: expected 'float64', .*; found 'half'"),
-        (Request("x", ["a:b"], device="tpu"), "--device: .*found 'tpu'"),
+        (Arguments("x", ["a:b"], role="standard"), r"--role standard: goes with a list \(.csv\); x is a set"),
+        (Arguments("x", ["a:b"], precision="half"), "--precision: expected 'float64', .*; found 'half'"),
+        (Arguments("x", ["a:b"], device="tpu"), "--device: .*found 'tpu'"),
         (
-            Request("x", ["a:b"], out=Path(__file__)),
+            Arguments("x", ["a:b"], out=Path(__file__)),
             "test_evaluation.py: a file; expected a folder, new or",
         ),
     ],
 )
-def test_what_cannot_be_measured(wanted: Request, message: str) -> None:
+def test_what_cannot_be_measured(wanted: Arguments, message: str) -> None:
     with pytest.raises(CleansetError, match=message):
         run(NOWHERE, wanted)
 
@@ -311,7 +336,7 @@ def test_a_list_of_an_edition(mine: str, edition: Edition, tmp_path: Path) -> No
     path = tmp_path / "list.csv"
     path.write_text(f"image_id,class_index\n{id_of(1)},0\n{id_of(4)},278\n")
     shutil.copytree(edition.folder, tmp_path / "edition")
-    images, (row,) = run(Edition(tmp_path / "edition"), Request(str(path), [f"{mine}:keras"]))
+    images, (row,) = run(Edition(tmp_path / "edition"), Arguments(str(path), [f"{mine}:keras"]))
     assert row.measures.overall.images == 2
     assert f"SHA-256 of every image as in {tmp_path}/edition/data/index.parquet" in printed(images, [row], 400)
 
@@ -459,7 +484,7 @@ def test_models_of_the_zoos_without_an_edition(folder: Path, tmp_path: Path, mon
     save_file(state, of_timm)
     torch.save(state, of_robustbench)
     models = ["timm:resnet18.tv_in1k", "robustbench:Linf/Salman2020Do_R18"]
-    _, rows = run(NOWHERE, Request(str(folder), models, precision="float32", device="cpu", out=tmp_path / "out"))
+    _, rows = run(NOWHERE, Arguments(str(folder), models, precision="float32", device="cpu", out=tmp_path / "out"))
     found = [(row.record["preprocessing"], row.record["weights_sha256"]) for row in rows]
     assert found == [
         ("timm-bilinear-256-224", sha256(of_timm.read_bytes())),
@@ -474,7 +499,7 @@ def test_models_of_the_zoos_without_an_edition(folder: Path, tmp_path: Path, mon
 @pytest.mark.parametrize("name", ["timm:resnet50.nobody", "timm:vit_base_patch16_224.augreg_in21k"])
 def test_a_model_that_no_zoo_has(name: str, folder: Path) -> None:
     with pytest.raises(CleansetError, match=f"^--model {name}: .*expected "):
-        run(NOWHERE, Request(str(folder), [name]))
+        run(NOWHERE, Arguments(str(folder), [name]))
 
 
 @pytest.mark.long
@@ -484,7 +509,7 @@ def test_a_model_that_no_zoo_has(name: str, folder: Path) -> None:
 def test_the_sample_s_models_on_its_sets(role: str, built: Checkout, tmp_path: Path) -> None:
     """Every model classifies all of its own set correctly, with the confidences of the manifest."""
     edition = Edition(built.folder)
-    _, rows = run(edition, Request(role, ROLES, device="cpu", out=tmp_path / "out"))
+    _, rows = run(edition, Arguments(role, ROLES, device="cpu", out=tmp_path / "out"))
     entries = read_entries(edition.export(role))
     tiers = pd.Series([entry.tier for entry in entries]).value_counts().to_dict()
     assert any(entry.crop for entry in entries)
@@ -504,17 +529,17 @@ def test_the_sample_s_models_on_its_sets(role: str, built: Checkout, tmp_path: P
 def test_a_file_of_weights_is_the_role_s_model(built: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(built.folder)
     weights = "sample/weights/standard.safetensors"
-    _, rows = run(Edition(Path()), Request("norm_robust", ["standard", weights], architecture="test_efficientnet"))
+    _, rows = run(Edition(Path()), Arguments("norm_robust", ["standard", weights], architecture="test_efficientnet"))
     assert rows[0].measures == rows[1].measures
     assert rows[0].record["weights_sha256"] == rows[1].record["weights_sha256"]
     with pytest.raises(CleansetError, match=f"--model {weights}: .* missing keys .* expected the weights of exactly"):
-        run(Edition(Path()), Request("norm_robust", [weights], architecture="resnet18"))
+        run(Edition(Path()), Arguments("norm_robust", [weights], architecture="resnet18"))
 
 
 @pytest.mark.parametrize("record", ["[" * 50_000, '{"fingerprint": NaN}', "[]", "{}", "\udcff"])
 def test_a_damaged_record_of_an_earlier_run(record: str, mine: str, folder: Path, tmp_path: Path) -> None:
     """The model is measured again."""
-    wanted = Request(str(folder), [f"{mine}:colours"], out=tmp_path / "out")
+    wanted = Arguments(str(folder), [f"{mine}:colours"], out=tmp_path / "out")
     _, (first,) = run(NOWHERE, wanted)
     path = tmp_path / "out" / "mine_colours.json"
     before = path.read_bytes()
@@ -525,6 +550,6 @@ def test_a_damaged_record_of_an_earlier_run(record: str, mine: str, folder: Path
 
 def test_names_of_models() -> None:
     """By these predictions and model cards are told apart; without one it is the model as it was written."""
-    assert Request("standard", ["Ours=timm:resnet18", "mine:make", "Also=command:a b=c"]).names == [
+    assert Arguments("standard", ["Ours=timm:resnet18", "mine:make", "Also=command:a b=c"]).names == [
         "Ours", "mine:make", "Also",
     ]  # fmt: skip

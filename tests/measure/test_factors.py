@@ -13,7 +13,7 @@ from rich.console import Console
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.request import Request
+from cleanset.evaluation.arguments import Arguments
 from cleanset.measure.evaluation import run
 from cleanset.measure.factors import (
     FACTORS,
@@ -176,7 +176,7 @@ def test_the_command_measures_predictions_made_elsewhere(stored: Path, tmp_path:
     predictions = tmp_path / "mine.csv"
     rows = [f"{file_of(number)},{5 if number in WRONG else CLASSES[number]}" for number in CLASSES]
     predictions.write_text("\n".join(["image,class_index", *rows]) + "\n")
-    wanted = Request(
+    wanted = Arguments(
         str(tmp_path / "nine"),
         [],
         predictions=[f"mine={predictions}"],

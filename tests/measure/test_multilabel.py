@@ -11,7 +11,7 @@ from cleanset.dataset import label_sources
 from cleanset.dataset.label_sources import ImageLabels
 from cleanset.edition.paths import Edition
 from cleanset.errors import InputError
-from cleanset.evaluation.request import Request
+from cleanset.evaluation.arguments import Arguments
 from cleanset.measure.evaluation import run
 from cleanset.measure.multilabel import SetLabels, labels_from, multilabel_accuracies
 from cleanset.measure.rendering import as_text, write_page
@@ -80,7 +80,7 @@ def test_evaluate_counts_them_beside_top1(edition: Edition, folder: Path, tmp_pa
     path = tmp_path / "predictions.csv"
     rows = [f"{file},{each}\n" for file, each in zip(FILES, (0, 0, 278, 281, 278, 282), strict=True)]
     path.write_text("".join(["image,class_index\n", *rows]))
-    wanted = Request("standard", [], predictions=[f"mine={path}"], labels=folder, out=tmp_path / "out")
+    wanted = Arguments("standard", [], predictions=[f"mine={path}"], labels=folder, out=tmp_path / "out")
     images, (row,) = run(edition, wanted)
     assert [(each.definition.name, each.images, each.correct) for each in row.multilabel] == [
         ("real", 6, 5),

@@ -19,7 +19,7 @@ import cleanset
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.request import Request
+from cleanset.evaluation.arguments import Arguments
 from cleanset.measure.evaluation import run
 from cleanset.measure.function import evaluate
 from cleanset.measure.measures import Accuracy
@@ -180,7 +180,7 @@ def test_names_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_what_a_model_wrote_is_read_and_gives_the_same_page(mine: str, folder: Path, tmp_path: Path) -> None:
     """As its Parquet file, and as a CSV of it, under the name of the model."""
     out, name = tmp_path / "out", f"{mine}:colours"
-    _, (row,) = run(NOWHERE, Request(str(folder), [name], out=out, report=tmp_path / "page"))
+    _, (row,) = run(NOWHERE, Arguments(str(folder), [name], out=out, report=tmp_path / "page"))
     (text,) = [path.read_text() for path in (tmp_path / "page").iterdir()]
     stored = pd.read_parquet(out / "mine_colours.parquet")
     five = {
@@ -189,11 +189,11 @@ def test_what_a_model_wrote_is_read_and_gives_the_same_page(mine: str, folder: P
     }  # fmt: skip
     pd.DataFrame({"image": stored["file"].str.split("/").str[1], **five}).to_csv(tmp_path / "p.csv", index=False)
     for file in (out / "mine_colours.parquet", tmp_path / "p.csv"):
-        wanted = Request(str(folder), [], predictions=[f"{name}={file}"], report=tmp_path / "again")
+        wanted = Arguments(str(folder), [], predictions=[f"{name}={file}"], report=tmp_path / "again")
         again = run(NOWHERE, wanted)[1][0]
         assert again.measures == row.measures
         assert (tmp_path / "again" / "index.html").read_text() == text
-    both = run(NOWHERE, Request(str(folder), [name], predictions=[f"other={tmp_path / 'p.csv'}"]))[1]
+    both = run(NOWHERE, Arguments(str(folder), [name], predictions=[f"other={tmp_path / 'p.csv'}"]))[1]
     assert sorted(each.name for each in both) == [name, "other"]
     (folder / "n01440764" / "red.png").write_bytes((folder / "n01443537" / "green.png").read_bytes())
     with pytest.raises(CleansetError, match=r"row 1: predicted on other bytes of n01440764/red.png than the set has"):

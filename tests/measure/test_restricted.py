@@ -12,7 +12,7 @@ from torch import nn
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.request import Request
+from cleanset.evaluation.arguments import Arguments
 from cleanset.evaluation.user_model import AmongClasses
 from cleanset.measure.evaluation import run
 from cleanset.measure.measured_models import accuracy_card
@@ -57,7 +57,7 @@ def test_a_folder_of_few_classes(tmp_path: Path, precision: str) -> None:
     edition, name = Edition(tmp_path / "none"), f"{__name__}:constant"
     accuracies = {}
     for restricted in (False, True):
-        wanted = Request(
+        wanted = Arguments(
             str(tmp_path / "imagenet-r"), [name], precision=precision, out=tmp_path / "out", restricted=restricted
         )
         images, (row,) = run(edition, wanted)
@@ -75,4 +75,4 @@ def test_a_folder_of_few_classes(tmp_path: Path, precision: str) -> None:
 
 def test_predictions_made_elsewhere_cannot_be_restricted(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match="--restricted: goes with --model, whose logits are known"):
-        run(Edition(tmp_path), Request("a", [], predictions=["a.csv"], restricted=True))
+        run(Edition(tmp_path), Arguments("a", [], predictions=["a.csv"], restricted=True))

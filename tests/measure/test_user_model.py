@@ -13,7 +13,7 @@ import torch
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.request import Request
+from cleanset.evaluation.arguments import Arguments
 from cleanset.evaluation.specs import ModuleModel
 from cleanset.evaluation.user_model import CommandNetwork, callable_of, load_module, tensors_sha256
 from cleanset.measure.evaluation import run
@@ -121,7 +121,7 @@ def test_the_digest_is_of_names_types_shapes_and_values() -> None:
 )
 def test_what_does_not_keep_the_contract(name: str, message: str, mine: str, folder: Path) -> None:
     with pytest.raises(CleansetError, match=message) as raised:
-        run(NOWHERE, Request(str(folder), [f"{mine}:{name}"]))
+        run(NOWHERE, Arguments(str(folder), [f"{mine}:{name}"]))
     assert "\n" not in str(raised.value)
 
 
@@ -138,12 +138,12 @@ def test_a_module_that_is_not_there_or_fails(name: str, message: str, mine: str,
     Path("failing.py").write_text("import nothing_of_that_name\n")
     Path("ending.py").write_text("raise SystemExit('bye')\n")
     with pytest.raises(CleansetError, match=f"--model {name}:make: {message}"):
-        run(NOWHERE, Request(str(folder), [f"{name}:make".replace("\\", "")]))
+        run(NOWHERE, Arguments(str(folder), [f"{name}:make".replace("\\", "")]))
 
 
 def test_a_constant_in_float32_runs_in_float32(mine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Only the comparison with float64, in which it does not run, is left out."""
-    wanted = Request(str(folder), [f"{mine}:single_precision"], precision="float32", device="cpu")
+    wanted = Arguments(str(folder), [f"{mine}:single_precision"], precision="float32", device="cpu")
     _, (row,) = run(NOWHERE, wanted)
     assert (row.measures.overall.correct, row.record["against_float64"]) == (2, None)
     assert capsys.readouterr().err == (
@@ -153,7 +153,7 @@ def test_a_constant_in_float32_runs_in_float32(mine: str, folder: Path, capsys: 
 
 @pytest.mark.parametrize("name", ["random", "random_preprocessing", "batch_normalised"])
 def test_a_model_that_is_not_deterministic_is_named(name: str, mine: str, folder: Path, tmp_path: Path) -> None:
-    wanted = Request(str(folder), [f"{mine}:{name}", f"{mine}:colours"], report=tmp_path / "page")
+    wanted = Arguments(str(folder), [f"{mine}:{name}", f"{mine}:colours"], report=tmp_path / "page")
     images, rows = run(NOWHERE, wanted)
     assert [row.is_deterministic for row in rows] == [False, True]
     assert {model["model"]: model["deterministic"] for model in results_content(images, rows)["models"]} == {

@@ -9,7 +9,7 @@ import pytest
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.request import Request
+from cleanset.evaluation.arguments import Arguments
 from cleanset.measure.evaluation import failed_package
 from cleanset.plumbing.cache import cache_folder
 
@@ -34,10 +34,10 @@ def test_without_a_home_the_variable_is_named(homeless: None, monkeypatch: pytes
 
 def test_only_a_download_asks_for_the_cache(homeless: None, tmp_path: Path) -> None:
     for models in ([], ["mine:make"], ["command:true"]):
-        specs, _, _ = Request("set", models, predictions=["a=b.csv"]).models_to_run(Edition(tmp_path))
+        specs, _, _ = Arguments("set", models, predictions=["a=b.csv"]).models_to_run(Edition(tmp_path))
         assert [spec.text for spec in specs] == models
     with pytest.raises(CleansetError, match="no home folder"):
-        Request("set", ["timm:resnet18.a1_in1k"]).models_to_run(Edition(tmp_path))
+        Arguments("set", ["timm:resnet18.a1_in1k"]).models_to_run(Edition(tmp_path))
 
 
 def test_the_package_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from cleanset.dataset.pinned import check_pinned, digests_of, pinned_text, read_
 from cleanset.edition.params import Model
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.request import Request
+from cleanset.evaluation.arguments import Arguments
 from cleanset.measure.compare.releases import diff
 from cleanset.measure.compare.result_files import read_results
 from cleanset.measure.evaluation import run as evaluate
@@ -182,7 +182,7 @@ def images_and_module(folder: Path) -> None:
 
 def evaluated(folder: Path) -> object:
     with module(folder):
-        evaluate(Edition(folder), Request("set", ["mine:named"], device="cpu", out=Path("out")))
+        evaluate(Edition(folder), Arguments("set", ["mine:named"], device="cpu", out=Path("out")))
     return json.loads((folder / "out" / "results.json").read_text())
 
 
@@ -221,7 +221,7 @@ def attacked(folder: Path) -> Files:
 
     def run(at: Path) -> str:
         with module(at):
-            wanted = Request("set", ["mine:named"], device="cpu")
+            wanted = Arguments("set", ["mine:named"], device="cpu")
             attack(AttackRequest.read(Edition(at), wanted, attack_params("none"), at / "out", warnings=False))
         return (at / "out" / "attack_results.json").read_text()
 

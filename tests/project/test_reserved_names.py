@@ -84,7 +84,7 @@ REFUSED = [
     ),
     (role, "a" * 65, "expected at most 64 characters"),
     *(
-        (group, name, f"rules.yaml: classes: {name} cannot name a group; expected a name other than abstain, inva")
+        (group, name, f"rules.yaml: classes.{name}.[key]: expected a name other than abstain, invalid")
         for name in ("abstain", "invalid")
     ),
     (further_model, "alexnet", "params.yaml: further_models: alexnet names the published table; choose another role"),

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 
 import cleanset
 from cleanset.edition.paths import Edition
-from cleanset.evaluation.request import Request
+from cleanset.evaluation.arguments import Arguments
 from cleanset.measure.evaluation import run
 
 pytestmark = pytest.mark.slow
@@ -65,7 +65,7 @@ def test_the_predictions_are_those_of_a_plain_loop(name: str, real: Path, photog
     expected = list(plain_loop(network, photographs, transform))
     assert len(expected) == PHOTOGRAPHS
     weights = str(real / "weights" / f"{name}.safetensors")
-    wanted = Request(str(photographs), [weights], name, device="cpu", out=tmp_path, report=tmp_path / "page")
+    wanted = Arguments(str(photographs), [weights], name, device="cpu", out=tmp_path, report=tmp_path / "page")
     _, (row,) = run(Edition(tmp_path), wanted)
     table = pd.read_parquet(next(tmp_path.glob("*.parquet")))
     mine = cleanset.evaluate(network, photographs, transform)
@@ -81,7 +81,7 @@ def test_the_predictions_are_those_of_a_plain_loop(name: str, real: Path, photog
         for rank in range(5)
     }
     pd.DataFrame({"image": table["file"], **five}).to_csv(tmp_path / "p.csv", index=False)
-    given = Request(str(photographs), [], predictions=[f"{weights}={tmp_path / 'p.csv'}"], report=tmp_path / "given")
+    given = Arguments(str(photographs), [], predictions=[f"{weights}={tmp_path / 'p.csv'}"], report=tmp_path / "given")
     run(Edition(tmp_path), given)
     pages = [(tmp_path / each / "index.html").read_text() for each in ("page", "given")]
     assert pages[1] == pages[0]

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page
 
 import cleanset as package
 from cleanset.edition.paths import Edition
-from cleanset.evaluation.request import Request
+from cleanset.evaluation.arguments import Arguments
 from cleanset.measure.evaluation import run
 from cleanset.report import look
 from tests.boxes import WINDOWS, problems
@@ -54,7 +54,7 @@ def pages(export: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
             image.close()
         pd.DataFrame(rows, columns=LEFT).to_csv(out / f"{name}.csv", index=False)
     predictions = [f"{path.stem}={path}" for path in sorted(out.glob("*.csv"))]
-    run(Edition(out), Request(str(export), [], predictions=predictions, report=out / "evaluate"))
+    run(Edition(out), Arguments(str(export), [], predictions=predictions, report=out / "evaluate"))
     return {name: out / name / "index.html" for name in ("look", "evaluate")}
 
 

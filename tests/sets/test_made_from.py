@@ -24,7 +24,12 @@ REMEDY = "run dvc repro; after a merge remove dvc.lock first"
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Edition:
     """Two classes of four images, of which two are needed; not to be changed."""
-    edition = own_edition.make(tmp_path_factory.mktemp("finished"), keys=("cat", "dog"))
+    folder = tmp_path_factory.mktemp("finished")
+    rows = [f"{key}/{place:03d}.png,{key},g{place}" for key in ("cat", "dog") for place in range(4)]
+    (folder / "labels.csv").write_text("\n".join(["file,class,group", *rows]) + "\n")
+    (folder / "names.csv").write_text("class,name\ncat,Katze\ndog,Hund\n")
+    tables = ("--labels", "labels.csv", "--names", "names.csv")
+    edition = own_edition.make(folder, keys=("cat", "dog"), options=tables)
     own_edition.change_params(edition, export={"images_per_class": 2})
     own_edition.run(edition, "select")
     own_edition.review(edition, "ada")
@@ -77,23 +82,41 @@ def touch_selection(edition: Edition) -> None:
         file.write(b" ")
 
 
-CHANGES: dict[str, Callable[[Edition], None]] = {
-    "params.yaml": change_params,
-    "reviews": reject_one,
-    "images.sha256": pin_another,
-    "reviews/GUIDELINES.md": write_guidelines,
-    "data/selection/images.parquet": touch_selection,
-}
+def edit(name: str, before: str, after: str) -> Callable[[Edition], None]:
+    def change(edition: Edition) -> None:
+        text = edition.path(name).read_text()
+        assert before in text
+        edition.path(name).write_text(text.replace(before, after, 1))
+
+    return change
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_each_change_is_named(name: str, edition: Edition) -> None:
+ABOUT = {"title": "T", "authors": [{"name": "A"}], "licence": "CC-BY-4.0"}
+IMAGES = {"source": "Drawn", "licence": "CC0-1.0", "people": "none"}
+CHANGES: list[tuple[str, Callable[[Edition], None]]] = [
+    ("params.yaml", change_params),
+    ("params.yaml", lambda edition: own_edition.change_params(edition, export={"version": "1.1.0"})),
+    ("params.yaml", lambda edition: own_edition.change_params(edition, export={"date": "2026-02-01"})),
+    ("params.yaml", lambda edition: own_edition.change_params(edition, score={"precision": "float32"})),
+    ("params.yaml", lambda edition: own_edition.change_params(edition, export={"about": ABOUT | {"images": IMAGES}})),
+    ("reviews", reject_one),
+    ("images.sha256", pin_another),
+    ("reviews/GUIDELINES.md", write_guidelines),
+    ("data/selection/images.parquet", touch_selection),
+    ("labels.csv, names.csv", edit("names.csv", "Katze", "Kater")),
+    ("labels.csv, names.csv", edit("labels.csv", "cat/003.png,cat,", "cat/003.png,dog,")),
+    ("labels.csv, names.csv", edit("labels.csv", ",g3", ",g9")),
+]
+
+
+@pytest.mark.parametrize(("name", "change"), CHANGES)
+def test_each_change_is_named(name: str, change: Callable[[Edition], None], edition: Edition) -> None:
     """Before it all is well; a copy elsewhere is a set of its own."""
     folder = edition.export("images")
     assert outdated(folder) == []
     assert verify.run(folder, decode=False).problems == []
-    CHANGES[name](edition)
-    assert outdated(folder) == [name]
+    change(edition)
+    assert outdated(folder) == name.split(", ")
     (problem,) = verify.run(folder, decode=False).problems
     assert str(problem) == (
         f"outdated     manifest.csv: made before a change of {name}; expected today's set: {REMEDY}"

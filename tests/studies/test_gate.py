@@ -12,7 +12,7 @@ from PIL import Image
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.request import Request
+from cleanset.evaluation.arguments import Arguments
 from cleanset.measure import evaluation as measuring
 from cleanset.measure.function import evaluate
 from cleanset.scoring.logits import Groups
@@ -106,8 +106,8 @@ class Place:
     edition: Edition
     folder: Path
 
-    def wanted(self, name: str) -> Request:
-        return Request(str(self.folder / "photos"), [f"nets:{name}"], device="cpu")
+    def wanted(self, name: str) -> Arguments:
+        return Arguments(str(self.folder / "photos"), [f"nets:{name}"], device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,8 @@ def of_python(place: Place, name: str) -> None:
 
 def of_robustness(place: Place, name: str) -> None:
     """`cleanset robustness evaluate`."""
-    evaluation.run(place.edition, place.wanted(name), place.folder / f"robustness-{name}", place.folder / "few.yaml")
+    out = place.folder / f"robustness-{name}"
+    evaluation.run(evaluation.request_of(place.edition, place.wanted(name), out, place.folder / "few.yaml"))
 
 
 def of_attacks(place: Place, name: str) -> None:
@@ -216,7 +217,8 @@ def test_answers_that_depend_on_more_than_the_image(name: str, place: Place) -> 
     assert not place.edition.scores("mine").exists()
     _, (row,) = measuring.run(place.edition, place.wanted(name))
     assert row.is_deterministic is False
-    found = evaluation.run(place.edition, place.wanted(name), place.folder / name, place.folder / "few.yaml")
+    wanted = place.wanted(name)
+    found = evaluation.run(evaluation.request_of(place.edition, wanted, place.folder / name, place.folder / "few.yaml"))
     assert found.random == [f"nets:{name}"]
 
 

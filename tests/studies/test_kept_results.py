@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from cleanset.edition.paths import Edition
-from cleanset.evaluation.request import Request
+from cleanset.evaluation.arguments import Arguments
 from cleanset.measure import evaluation as measuring
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
@@ -170,7 +170,7 @@ def text_of(out: Path, *names: str) -> Results:
 
 def evaluate(model: str, _folder: Path, out: Path, **options: Any) -> Results:
     forget_modules()
-    measuring.run(Edition(Path("nowhere")), Request("set", [model], device="cpu", out=out, **options))
+    measuring.run(Edition(Path("nowhere")), Arguments("set", [model], device="cpu", out=out, **options))
     return text_of(out, "results.json")
 
 
@@ -185,13 +185,14 @@ def evaluate_shards(model: str, folder: Path, out: Path) -> Results:
 
 def measure(models: Sequence[str], folder: Path, out: Path) -> Results:
     forget_modules()
-    robustness.run(Edition(Path("nowhere")), Request("set", models, device="cpu"), out, folder / "robustness.yaml")
+    wanted = Arguments("set", models, device="cpu")
+    robustness.run(robustness.request_of(Edition(Path("nowhere")), wanted, out, folder / "robustness.yaml"))
     return text_of(out, "results.json", "digests/corruptions.txt")
 
 
 def attack(model: str, _folder: Path, out: Path, **options: Any) -> Results:
     forget_modules()
-    wanted = Request("set", [model], device="cpu")
+    wanted = Arguments("set", [model], device="cpu")
     params = attack_params("attacks.yaml")
     sources = options.pop("transfer_from", ["source:make"])
     edition = Edition(Path("nowhere"))

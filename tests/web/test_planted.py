@@ -181,7 +181,7 @@ def attacks(own: Edition, folder: Path) -> list[Path]:
     study = of_attack_study.data(sheets={("pgd", "mine"): [row]})
     evaluated = of_attacks.attacked(**{"strong": (), NAME: (0, 1)})
     images = replace(evaluated.images, name=SCRIPT, limits=[SCRIPT])
-    evaluated = replace(evaluated, request=replace(evaluated.request, images=images))
+    evaluated = replace(evaluated, request=replace(evaluated.request, open_images=lambda: images))
     return [
         written(folder, "study", attacks_page(study, imagenet())),
         written(folder, "evaluated", page_of(evaluated)),

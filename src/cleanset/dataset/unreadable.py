@@ -31,13 +31,13 @@ def refuse_unreadable(problems: Mapping[str, str], where: str, formats: tuple[st
         remedy = "fetch" if is_jpeg else "convert or remove"
         where_all = f"; all are in {table}" if table is not None and len(problems) > SHOWN_OF_A_KIND else ""
         raise CleansetError(
-            f"{where}: {len(problems):,} cannot be read: {_by_kind(problems)}; expected whole {wanted}: {remedy} "
+            f"{where}: {len(problems):,} cannot be read: {by_kind(problems)}; expected whole {wanted}: {remedy} "
             f"them{where_all}"
         )
 
 
-def _by_kind(problems: Mapping[str, str]) -> str:
-    """The problems by kind, each with the first images that have it."""
+def by_kind(problems: Mapping[str, str]) -> str:
+    """Problems by kind, each with the first images that have it; `problems`: by image id."""
     kinds: dict[str, list[str]] = {}
     for name, problem in problems.items():
         kinds.setdefault(_NUMBERS.sub("", problem.partition("; expected")[0]).strip(), []).append(name)

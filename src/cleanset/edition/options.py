@@ -56,6 +56,7 @@ DeviceOption = Annotated[str | None, typer.Option(help="auto (default), cpu, cud
 PrecisionOption = Annotated[
     str | None, typer.Option(help="float64 (default), float32, tf32 or bfloat16.", show_default=False)
 ]
+FreshOption = Annotated[bool, typer.Option("--fresh", help="Compute anew what an earlier run has left in --out.")]
 HubOption = Annotated[
     Path | None,
     typer.Option(

@@ -12,6 +12,7 @@ import numpy as np
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
+from cleanset.evaluation.opened_files import opened_files
 from cleanset.evaluation.specs import CommandModel, ModuleModel, Spec, TrainedModel, WrappedNetwork, ZooModel
 from cleanset.evaluation.trained import load_trained, preprocessing_of_entry
 from cleanset.evaluation.user_model import (
@@ -22,6 +23,7 @@ from cleanset.evaluation.user_model import (
     module_of_member,
     random_image,
 )
+from cleanset.images.codec import png
 from cleanset.images.preprocessing import RES256CROP224, Preprocessing
 from cleanset.plumbing.files import sha256
 from cleanset.scoring.checked_network import CheckedNetwork
@@ -79,7 +81,9 @@ def open_model(spec: Spec, settings: Settings, classes: ClassTable) -> NamedMode
         return _wrapped(spec, open_model(spec.of, settings, classes))
     if isinstance(spec, CommandModel):
         network = CommandNetwork(spec.text, spec.command, classes).eval()
-        code = program_fingerprint(spec.command)
+        size = RES256CROP224.size
+        opened = opened_files(spec.command, png(random_image().resize((size, size))))
+        code = program_fingerprint(spec.command, opened.files, opened.environments)
         # in place of weights, which only the program knows
         loaded = LoadedModel(network, RES256CROP224, code, classes=len(classes), code=code)
         return NamedModel(spec.text, loaded, code)

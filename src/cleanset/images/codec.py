@@ -13,6 +13,7 @@ import struct
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
@@ -45,6 +46,7 @@ _PROFILE_HEADER = 128
 """Bytes of the header of an ICC profile."""
 MAX_PROFILE_BYTES = 2**20
 """Largest ICC profile that a crop keeps: Pillow opens no PNG with a larger one."""
+_PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_HEADER = 33
 """Bytes of a PNG that have its size and bits."""
 ORIENTATION = 0x0112
@@ -278,14 +280,57 @@ def set_orientation(image: Image.Image, value: int) -> None:
 def inspect(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> ImageFacts:
     """Decode an image and measure it. Raises ValueError as `decode` does, and for extreme shapes.
 
-    Where `formats` has PNG, also for images of other than 8 bits of red, green and blue, or grey, and for several in
-    one file: as decoded here they would look different from other programs.
+    Where `formats` has PNG, also for damaged data, as `check_whole` does, for images of other than 8 bits of red, green
+    and blue, or grey, and for several in one file: as decoded here they would look different from other programs.
     """
     image = decode(data, formats)
     if "PNG" in formats:
         _check_plain(image, data)
+        check_whole(data)
     _check_shape(image)
     return ImageFacts(image.width, image.height, image.mode, pixels_sha256(image))
+
+
+def can_check_jpegs() -> bool:
+    """Whether the library is there, of the extra build, that tells the warnings of the JPEG decoder."""
+    return find_spec("simplejpeg") is not None
+
+
+def check_whole(data: bytes) -> None:
+    """Raise ValueError for damage that Pillow decodes: a JPEG with a warning of its decoder, a PNG without an end.
+
+    Pillow drops the warnings of libjpeg-turbo, such as of a scan that ends early, behind which it paints one colour.
+    """
+    if is_png(data):
+        _, end = png_chunks(data)
+        if end is None or end > len(data):
+            raise ValueError("damaged: no end (IEND)")
+    elif can_check_jpegs():
+        import simplejpeg
+
+        try:
+            simplejpeg.decode_jpeg(without_metadata(data), strict=True)
+        except ValueError as error:
+            raise ValueError(f"damaged: {error}") from None
+
+
+def is_png(data: bytes) -> bool:
+    """Whether bytes begin as a PNG."""
+    return data.startswith(_PNG)
+
+
+def png_chunks(data: bytes) -> tuple[dict[bytes, bytes], int | None]:
+    """The first chunk of each kind of a PNG, and the place after its end; None without an end."""
+    chunks: dict[bytes, bytes] = {}
+    place = len(_PNG)
+    while place + 8 <= len(data):
+        length = int.from_bytes(data[place : place + 4], "big")
+        kind = data[place + 4 : place + 8]
+        chunks.setdefault(kind, data[place + 8 : place + 8 + length])
+        place += length + 12
+        if kind == b"IEND":
+            return chunks, place
+    return chunks, None
 
 
 def size_in_header(path: Path) -> tuple[int, int]:

@@ -5,10 +5,9 @@ import struct
 
 from PIL import Image
 
-from cleanset.images.codec import ORIENTATION, end_of_jpeg, opened
+from cleanset.images.codec import ORIENTATION, end_of_jpeg, is_png, opened, png_chunks
 
 PIXEL_MODES = ("RGB", "L")
-_PNG = b"\x89PNG\r\n\x1a\n"
 _ALLOWED_CHUNKS = {
     # 1/2.2, and the primaries of sRGB, in hundred-thousandths: what viewers take anyway
     b"gAMA": struct.pack(">I", 45455),
@@ -39,25 +38,19 @@ def problem_for_viewers(image: Image.Image, data: bytes) -> str | None:
 
 def problem_beside_pixels(data: bytes) -> str | None:
     """What in a file, beside its pixels, people may be shown otherwise; None for nothing."""
-    chunks: dict[bytes, bytes] = {}
-    end = _end_of_png(data, chunks) if data.startswith(_PNG) else end_of_jpeg(data)
+    end = png_chunks(data)[1] if is_png(data) else end_of_jpeg(data)
+    if end is None:
+        return "no end (IEND)"
     if end < len(data):
         return f"{len(data) - end:,} bytes after the end of the image"
     with opened(io.BytesIO(data), data) as image:
         if "icc_profile" in image.info:
             return "an ICC profile, by which viewers change its colors"
+    return chunk_problem(data)
+
+
+def chunk_problem(data: bytes) -> str | None:
+    """A chunk of a PNG by which viewers show it otherwise; None for nothing, and for a JPEG."""
+    chunks = png_chunks(data)[0] if is_png(data) else {}
     changed = (kind for kind in _CHUNK_PROBLEMS if kind in chunks and chunks[kind] != _ALLOWED_CHUNKS.get(kind))
     return next((_CHUNK_PROBLEMS[kind] for kind in changed), None)
-
-
-def _end_of_png(data: bytes, chunks: dict[bytes, bytes]) -> int:
-    """The place after IEND, the whole length without it; `chunks`: is given the first chunk of each kind."""
-    place = len(_PNG)
-    while place + 8 <= len(data):
-        length = int.from_bytes(data[place : place + 4], "big")
-        kind = data[place + 4 : place + 8]
-        chunks.setdefault(kind, data[place + 8 : place + 8 + length])
-        place += length + 12
-        if kind == b"IEND":
-            return place
-    return len(data)

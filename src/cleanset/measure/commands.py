@@ -14,6 +14,7 @@ from cleanset.edition.options import (
     DeviceOption,
     Folder,
     Form,
+    FreshOption,
     HubOption,
     Json,
     ListRole,
@@ -65,6 +66,7 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option(help="Write predictions and results here, and continue an interrupted run.")
     ] = None,
+    fresh: FreshOption = False,
     hub: HubOption = None,
     report: Annotated[
         Path | None, typer.Option(help="Write a static page of the results into this folder, as index.html.")
@@ -79,27 +81,30 @@ def evaluate(
     manifest first. `python -m pydoc cleanset.evaluation.user_model` has the
     contract of a MODULE:CALLABLE. Predictions made elsewhere need no torch.
     """
-    from cleanset.evaluation.request import Request
+    from cleanset.evaluation.arguments import Arguments
     from cleanset.measure import evaluation, measured_models, rendering
     from cleanset.plumbing.file_locks import only_run
+    from cleanset.scoring.validity import forget_results
 
-    wanted = Request(
-        name=images_of,
-        models=model or [],
+    wanted = Arguments.of_options(
+        images_of=images_of,
+        model=model,
+        predictions=predictions,
+        labels_in=labels_in,
         architecture=architecture,
         role=role,
+        restricted=restricted,
+        factors=factors,
         precision=precision,
         device=device,
         out=out,
-        predictions=predictions or [],
-        report=report,
         hub=hub,
-        restricted=restricted,
-        labels=labels_in,
-        factors=factors,
+        report=report,
     )
     # what a user's module prints must not stand within the results
     with redirect_stdout(sys.stderr), only_run(out):
+        if fresh:
+            forget_results(out)
         measured, rows = evaluation.run(Edition(edition), wanted)
     if form is not None:
         table = rendering.leaderboard_for_paper if factors is None else rendering.factors_for_paper

@@ -1,15 +1,14 @@
 """The command `evaluate`: from names on the command line to the measures of each model, as tables or JSON."""
 
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import PACKAGE, CleansetError, install_command, reason
-from cleanset.evaluation.request import Request
-from cleanset.evaluation.specs import EXPECTED_SPEC, Spec, file_stems
+from cleanset.evaluation.arguments import Arguments
+from cleanset.evaluation.specs import EXPECTED_SPEC, file_stems
 from cleanset.measure.compare.model_index import check_hub, write_hub
 from cleanset.measure.compare.result_files import RESULTS, parse_results
 from cleanset.measure.factors import factors_of, read_annotations
@@ -17,24 +16,19 @@ from cleanset.measure.image_lists import open_set_or_list
 from cleanset.measure.measured_models import MeasuredModel, measured_model, results_content
 from cleanset.measure.predictions import parse_prediction_files, read_predictions, write_predictions_csv
 from cleanset.measure.rendering import write_page
+from cleanset.measure.request import Request
 from cleanset.measure.sets import EvaluationSet, with_studies
 from cleanset.plumbing.json_files import with_digest, write_json
 
 
-def run(edition: Edition, wanted: Request) -> tuple[EvaluationSet, list[MeasuredModel]]:
-    """Measure the models, then the predictions, in their order; write the files for `out`, `report` and `hub`.
+def request_of(edition: Edition, wanted: Arguments) -> Request[None]:
+    """What the arguments of a command ask for: names are checked, all images are read; no model is loaded.
 
-    Names and predictions are checked and all images are read before torch is imported, which predictions made
-    elsewhere do without. Raises CleansetError with the remedy.
+    Raises CleansetError with the remedy; imports no torch.
     """
-    if not wanted.models and not wanted.predictions:
-        raise CleansetError(f"evaluate: neither --model nor --predictions; {EXPECTED_SPEC}")
-    if wanted.restricted and wanted.predictions:
-        raise CleansetError("--restricted: goes with --model, whose logits are known; expected no --predictions")
     specs, score, roles = wanted.models_to_run(edition)
     if wanted.hub is not None:
         check_hub(wanted.hub, [*wanted.names, *wanted.predictions])
-    files = parse_prediction_files(wanted.predictions, wanted.names)
     annotations = None if wanted.factors is None else read_annotations(wanted.factors)
     images = open_set_or_list(wanted.name, edition, roles, wanted.role)
     if wanted.restricted:
@@ -45,8 +39,25 @@ def run(edition: Edition, wanted: Request) -> tuple[EvaluationSet, list[Measured
     if annotations is not None:
         of_images = factors_of(annotations, {item.file: item.class_index for item in images.items})
         images = replace(images, limits=[*images.limits, of_images.note], factors=of_images)
+    out = wanted.out
+    return Request.of_command(specs, images, score=score, params=None, out=out or Path(), is_kept=out is not None)
+
+
+def run(edition: Edition, wanted: Arguments) -> tuple[EvaluationSet, list[MeasuredModel]]:
+    """Measure the models, then the predictions, in their order; write the files for `out`, `report` and `hub`.
+
+    Names and predictions are checked and all images are read before torch is imported, which predictions made
+    elsewhere do without. Raises CleansetError with the remedy.
+    """
+    if not wanted.models and not wanted.predictions:
+        raise CleansetError(f"evaluate: neither --model nor --predictions; {EXPECTED_SPEC}")
+    if wanted.restricted and wanted.predictions:
+        raise CleansetError("--restricted: goes with --model, whose logits are known; expected no --predictions")
+    files = parse_prediction_files(wanted.predictions, wanted.names)
+    request = request_of(edition, wanted)
+    images = request.images
     given = _given(files, images, wanted)
-    rows = [*(_of_models(specs, score, images, wanted) if specs else ()), *given]
+    rows = [*(_of_models(request) if request.specs else ()), *given]
     if wanted.out is not None:
         write_json(wanted.out / RESULTS, with_digest(results_content(images, rows)))
     if wanted.report is not None:
@@ -66,11 +77,10 @@ def failed_package(error: BaseException) -> str:
     return others[0] if others else "a library"
 
 
-def _of_models(specs: Sequence[Spec], score: Score, images: EvaluationSet, wanted: Request) -> list[MeasuredModel]:
+def _of_models(request: Request[None]) -> list[MeasuredModel]:
     try:
         # imports torch, which takes seconds: a wrong name is reported before
         from cleanset.measure.run import measure_models
-        from cleanset.scoring.engine import settings_for
     except ModuleNotFoundError:
         raise
     except Exception as error:  # builds of torch and torchvision that do not fit raise whatever they meet first
@@ -80,10 +90,10 @@ def _of_models(specs: Sequence[Spec], score: Score, images: EvaluationSet, wante
             f"same index, then {install_command('evaluate')}"
         ) from None
 
-    return measure_models(specs, images, settings_for(score), wanted.out, restricted=wanted.restricted)
+    return measure_models(request)
 
 
-def _given(files: Mapping[str, Path], images: EvaluationSet, wanted: Request) -> list[MeasuredModel]:
+def _given(files: Mapping[str, Path], images: EvaluationSet, wanted: Arguments) -> list[MeasuredModel]:
     """The measures of predictions made elsewhere, whose checked copies are kept beside those of the models."""
     stems = file_stems([*wanted.names, *(name.removesuffix(path.suffix) for name, path in files.items())])
     # all are read before a copy is written

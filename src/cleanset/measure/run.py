@@ -1,7 +1,7 @@
 """Load the models to be measured, and run them over a set one by one."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -12,7 +12,6 @@ import pandas as pd
 from cleanset import tables
 from cleanset.errors import CleansetError
 from cleanset.evaluation.models import NamedModel, check_model, open_model, preprocessing_digest
-from cleanset.evaluation.specs import Spec, file_stems
 from cleanset.evaluation.user_model import (
     AmongClasses,
 )
@@ -20,11 +19,12 @@ from cleanset.images.codec import pixels_sha256
 from cleanset.measure.comparability import images_digest
 from cleanset.measure.measured_models import MeasuredModel, measured_model
 from cleanset.measure.predictions import scored_table
+from cleanset.measure.request import Request
 from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.plumbing.files import partial_shards, remove_abandoned, sha256
 from cleanset.plumbing.json_files import JsonObject, with_digest, write_json
 from cleanset.plumbing.progress import found_in_threads, print_notice
-from cleanset.scoring.engine import ScoringRun, Settings, below_float64, dependence_of
+from cleanset.scoring.engine import ScoringRun, Settings, below_float64, dependence_of, settings_for
 from cleanset.scoring.gate import NetworkError
 from cleanset.scoring.parts import FinishedPart
 from cleanset.scoring.shards import finished_shards
@@ -49,37 +49,43 @@ _SCORES: dict[str, Any] = tables.SCORES.columns | {"image_id": tables.FILE}
 NAMED_SCORES = Table(**_SCORES)
 
 
-def measure_models(
-    specs: Sequence[Spec], images: EvaluationSet, settings: Settings, out: Path | None, *, restricted: bool = False
-) -> list[MeasuredModel]:
-    """The measures of each model, in the order of `specs`; `restricted`: among the classes of the images alone.
+def measure_models(request: Request[None]) -> list[MeasuredModel]:
+    """The measures of each model of a request, in their order.
 
-    With `out`, predictions are written there with their records, finished shards are kept until a model is finished,
-    and finished results of an earlier run in it are reused. Raises CleansetError, naming the model, if one
+    If they are kept, predictions are written with their records, finished shards are kept until a model is finished,
+    and finished results of an earlier run are reused. Raises CleansetError, naming the model, if one
     cannot be loaded or does not give finite logits, one for each class; those before it stay finished.
     """
-    for spec in specs:  # what is known to be missing shows before hours are spent on another
+    for spec in request.specs.values():  # what is known to be missing shows before hours are spent on another
         check_model(spec)
+    settings = settings_for(request.score)
     settings.start_workers()
-    if out is not None:
-        remove_abandoned(out)
+    if request.is_kept:
+        remove_abandoned(request.out)
+    images = request.images
     pixels = cache(partial(pixels_digest, images))
     found = []
-    for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
-        model = load_for(images, spec, settings, restricted=restricted)
-        path = None if out is None else out / f"{stem}.parquet"
+    for name in request.specs:
+        model = load_for(request, name, settings)
+        path = predictions_path(request, name)
         predictions, record = predict(model, images, settings, path, pixels)
-        found.append(measured_model(model.name, predictions, images, record, path=path))
+        found.append(measured_model(name, predictions, images, record, path=path))
     return found
 
 
-def load_for(images: EvaluationSet, spec: Spec, settings: Settings, *, restricted: bool) -> NamedModel:
-    """A model as it is measured on a set; `restricted`: among the classes of its images alone.
+def predictions_path(request: Request[None], name: str) -> Path | None:
+    """The table of the predictions of a model; None where they are not kept."""
+    return request.out / f"{request.stems[name]}.parquet" if request.is_kept else None
+
+
+def load_for(request: Request[None], name: str, settings: Settings) -> NamedModel:
+    """A model as it is measured, where the images say so among their classes alone.
 
     Raises CleansetError as `open_model` does.
     """
-    model = open_model(spec, settings, images.classes)
-    if not restricted:
+    images = request.images
+    model = open_model(request.specs[name], settings, images.classes)
+    if not images.is_restricted:
         return model
     shown = sorted({index for item in images.items for index in item.labels})
     network = AmongClasses(model.loaded.network, shown, images.classes).eval()

@@ -4,11 +4,15 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cleanset.edition.dvc_files import dvc_stages
 from cleanset.errors import CleansetError
 from cleanset.planning.work import State, Work
 from cleanset.plumbing.interpreter import python_command
+
+if TYPE_CHECKING:
+    from dvc.stage import Stage as LoadedStage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +20,7 @@ class StageStates:
     """The stages that DVC would run; without DVC's answer all of them."""
 
     changed: Mapping[str, object] | None
-    """By the name of a stage, what has changed; None: DVC could not be asked."""
+    """By the name of a stage, what has changed, or nothing where an earlier stage has; None: DVC could not be asked."""
 
     def state(self, stage: str) -> State:
         """Whether a stage is needed."""
@@ -36,7 +40,7 @@ class StageStates:
 def stage_states(folder: Path) -> StageStates:
     """Ask DVC about the dvc.yaml of a folder. Raises CleansetError as `dvc_stages` does.
 
-    A stage counts as up to date where its own inputs are unchanged, even if an earlier stage has to run.
+    All that comes after a stage counts with it, though DVC runs it only where an input turns out to be another one.
     """
     pipeline = folder / "dvc.yaml"
     if not pipeline.is_file():
@@ -44,9 +48,18 @@ def stage_states(folder: Path) -> StageStates:
     try:
         with dvc_stages(pipeline) as stages:
             changed = {stage.name: changes for stage in stages for changes in stage.status().values()}
+            later = _later_stages([each for each in stages if each.name in changed])
     except ModuleNotFoundError:
         return StageStates(changed=None)
-    return StageStates(changed=changed)
+    return StageStates(changed=dict.fromkeys(later) | changed)
+
+
+def _later_stages(stages: Sequence["LoadedStage"]) -> list[str]:
+    """The stages of the same dvc.yaml that come after any of these in DVC's graph, whose edges lead to dependencies."""
+    from networkx import ancestors
+
+    found = [later for stage in stages for later in ancestors(stage.repo.index.graph, stage)]
+    return [each.name for each in found if each.path == stages[0].path]
 
 
 def without_network(stage: str, states: StageStates) -> Work:

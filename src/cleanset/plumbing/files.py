@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import date
 from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -300,6 +301,12 @@ def read_text(path: Path, remedy: str, most: int = MAX_BYTES) -> str:
         raise CleansetError(f"{path}: missing; {remedy}") from None
     except UnicodeDecodeError as error:
         raise CleansetError(f"{path}: not UTF-8 at byte {error.start}; {remedy}") from None
+
+
+def day_written(path: Path) -> str:
+    """The day on which a file was last written, such as 9 November 2026, for notices; no output has it."""
+    day = date.fromtimestamp(path.stat().st_mtime)
+    return f"{day.day} {day:%B %Y}"
 
 
 def write_bytes(path: Path, data: bytes) -> None:

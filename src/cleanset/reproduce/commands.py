@@ -27,8 +27,9 @@ def reproduce(
     """Compute the printed numbers of a paper from what was published with it.
 
     Each number stands beside the printed one with their difference, and what
-    it is computed from; the last lines say what cannot be computed, and why. --format prints all numbers as
-    a table for a paper's appendix. Exit code 0, whatever differs.
+    it is computed from; the last lines say what cannot be computed, and why.
+    --format prints all numbers as a table for a paper's appendix. Exit code 0,
+    whatever differs.
     """
     from rich.console import Console
 

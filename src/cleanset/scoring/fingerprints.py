@@ -2,7 +2,7 @@
 
 Results that are kept to be continued or used again carry them among the facts of `validity.MadeFrom`, beside the
 digests of weights and images. Imports are found in the source, without running it; what a program asks over a network,
-and what code opens by a name of its own, cannot be known.
+and what code other than Python opens by a name of its own, cannot be known.
 """
 
 import ast
@@ -37,8 +37,10 @@ _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _SUFFIXES = tuple(all_suffixes())
 
 
-def program_fingerprint(command: Sequence[str]) -> str:
+def program_fingerprint(command: Sequence[str], opened: Sequence[Path] = (), environments: Sequence[Path] = ()) -> str:
     """64 hexadecimal digits of the words of a command, of the program, and of the files and folders that words name.
+
+    `opened`: further files, which it was seen to open. `environments`: the Python environments that it runs in.
 
     The program counts by its bytes, and by the packages of the Python environment that it lies in. Relative names are
     looked for in the working folder, as the program does. `--option=FILE` and `-m MODULE` name a file, too; of a Python
@@ -54,6 +56,8 @@ def program_fingerprint(command: Sequence[str]) -> str:
         is_module = place > 0 and command[place - 1] == "-m" and _MODULE.fullmatch(word) is not None
         digests = _module_digests(word, Path.cwd()) if is_module else _digests_of(path)
         found.append([word, digests])
+    found.append(sorted([path.name, sha256_of(path)] for path in opened))
+    found += [_packages_in(environment) for environment in environments]
     return sha256(json.dumps(found).encode())
 
 
@@ -193,6 +197,11 @@ def _packages_beside(program: Path) -> list[str]:
     environment = program.parent.parent
     if not (environment / "pyvenv.cfg").is_file() and not program.name.startswith(("python", "pypy")):
         return []
+    return _packages_in(environment)
+
+
+def _packages_in(environment: Path) -> list[str]:
+    """The installed packages of a Python environment, with their versions."""
     records = environment.glob("lib/python*/*-packages/*.dist-info")
     return sorted(path.name for path in records)
 

@@ -7,14 +7,16 @@ raise (tests/project/test_guard.py).
 """
 
 import json
+import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 from cleanset.edition.versions import COMPUTING, installed_version
 from cleanset.errors import CleansetError
-from cleanset.plumbing.files import read_bytes, sha256, sha256_of
+from cleanset.plumbing.files import day_written, partial_shards, read_bytes, sha256, sha256_of
 from cleanset.plumbing.json_files import JsonMapping, JsonObject, check_digest, parse_json
 from cleanset.plumbing.progress import print_notice
 from cleanset.plumbing.validation import shown
@@ -61,8 +63,8 @@ def print_again(result: Path, why: str) -> None:
 def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None) -> JsonObject | None:
     """The record of a result that was made from the same; None where the result has to be computed again.
 
-    `result`: a file whose SHA-256 the record has as `predictions_sha256`. Prints the differences. None, too, if
-    the record or the result is missing, damaged or edited.
+    `result`: a file whose SHA-256 the record has as `predictions_sha256`. Prints the differences, or of which day the
+    result is. None, too, if the record or the result is missing, damaged or edited.
     """
     try:
         content = parse_json(read_bytes(record), str(record), "a record")
@@ -73,9 +75,25 @@ def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None)
         if result is not None and content["predictions_sha256"] != sha256_of(result):
             print_again(result, f"not the bytes that {record} names")
             return None
+        day = day_written(record)
     except (OSError, LookupError, CleansetError):
         return None
+    # what a model reads without our seeing it cannot be among the facts
+    print_notice(f"{result or record}: answers of {day}, of the model as it was then; --fresh computes them anew")
     return dict(content)
+
+
+def forget_results(folder: Path | None) -> None:
+    """Remove the records of results below a folder, and what is finished of others, so that all is computed anew."""
+    if folder is None:
+        return
+    for path in folder.rglob("*.json"):
+        with suppress(OSError, CleansetError):
+            content = parse_json(read_bytes(path), str(path), "a record")
+            if isinstance(content, dict) and "code" in content:
+                path.unlink()
+    for shards in folder.rglob(partial_shards(Path("*")).name):
+        shutil.rmtree(shards)
 
 
 def code_of(*packages: str) -> str:

@@ -276,6 +276,14 @@ _DETERMINING: dict[str, Any] = {
 }
 """The parameters that decide the contents of a set, except the parameters of scoring, which the score record has."""
 
+_OF_SET = _DETERMINING | {
+    "dataset": {"classes", "label", "images"},
+    "models": {"__all__": {*_DETERMINING["models"]["__all__"], "module_sha256"}},
+    "score": {"precision"},
+    "export": True,
+}
+"""Every parameter that changes a byte of a set, its card and catalogues among them."""
+
 _DECIDES_NOTHING = {"review": {"assign", "gold", "opinions", "overlap", "seconds_per_image"}}
 """Parameters in these sections that only reviewing reads."""
 
@@ -342,8 +350,8 @@ class Provenance:
 
 
 def params_sha256_of(params: "Params", role: str) -> str:
-    """SHA-256 of the parameters that decide the contents of a model's set, as `Provenance.params_sha256`."""
-    return _params_sha256(determining_params(params, role))
+    """SHA-256 of every parameter that changes a byte of a model's set, its card and catalogues among them."""
+    return _params_sha256(_params_of(params, role, _OF_SET))
 
 
 def _params_sha256(params: JsonMapping) -> str:
@@ -352,7 +360,11 @@ def _params_sha256(params: JsonMapping) -> str:
 
 def determining_params(params: "Params", role: str) -> JsonObject:
     """The parameters that decide the contents of a model's set, as far as params.yaml or its protocol gives them."""
-    found = params.model_dump(mode="json", include=_DETERMINING, exclude=_DECIDES_NOTHING, exclude_unset=True)
+    return _params_of(params, role, _DETERMINING)
+
+
+def _params_of(params: "Params", role: str, include: dict[str, Any]) -> JsonObject:
+    found = params.model_dump(mode="json", include=include, exclude=_DECIDES_NOTHING, exclude_unset=True)
     # a random order knows no choice of candidates, and no other model
     without = {"protocol", "select"} if params.model(role).is_random else set()
     return {name: values for name, values in found.items() if values and name not in without}

@@ -9,9 +9,11 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from cleanset.dataset.archives import read_md5_list
+from cleanset.dataset.folder import read_images
 from cleanset.dataset.pinned import pinned_text, read_pinned
-from cleanset.edition.params import read_params
+from cleanset.edition.params import Dataset, read_params
 from cleanset.edition.paths import Edition, edition_of_set
+from cleanset.errors import CleansetError
 from cleanset.images.boxes import known_box
 from cleanset.plumbing.files import is_there, sha256, sha256_of
 from cleanset.plumbing.validation import first_names
@@ -77,9 +79,35 @@ def outdated(folder: Path) -> list[str]:
     if is_there(edition.raw_md5):
         digest = read_md5_list(edition.raw_md5).get(params.dataset.images, "")
         differing += [ARCHIVE] if release.archive_md5 and digest != release.archive_md5 else []
+    differing += _changed_tables(edition, params.dataset)
     if is_there(edition.reviews) and own_guidelines(edition.reviews) != _guidelines_of(folder):
         differing.append(f"{REVIEWS}/{GUIDELINES}")
     return differing
+
+
+def _changed_tables(edition: Edition, dataset: Dataset) -> list[str]:
+    """The tables of labels and names, if they say something else of your own images than the index."""
+    names = [name for name in (dataset.labels, dataset.names) if name]
+    if not names or not (is_there(edition.index) and is_there(edition.path(dataset.images))):
+        return []
+    # needs pyarrow, which a set's users may lack
+    from cleanset.tables import INDEX, read_table, text_of_table
+
+    labels, of_names = (edition.path(name) if name else None for name in (dataset.labels, dataset.names))
+    try:
+        found = read_images(
+            edition.path(dataset.images), labels, of_names, classes_are_folders=dataset.classes_are_folders
+        )
+    except CleansetError:
+        # they name other images than are there: a stage would refuse them
+        return names
+    classes = edition.read_classes()
+    index = read_table(edition.index, INDEX, classes)
+    before = {row["image_id"]: classes.keys[row["real_classes"][0]] for row in index.to_dict("records")}
+    after = {name: found.classes.keys[label] for name, label in found.class_of.items()}
+    texts = {name: text_of_table(edition.index, name) for name in ("classes", "groups")}
+    same = before == after and texts == {name: found.texts.get(name) for name in texts}
+    return [] if same else names
 
 
 def outdated_line(folder: Path) -> str:

@@ -13,18 +13,19 @@ from cleanset.dataset.folder import read_images
 from cleanset.dataset.ilsvrc import timm_info
 from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
 from cleanset.dataset.pinned import check_pinned, read_pinned
-from cleanset.dataset.unreadable import UNREADABLE_IMAGES, refuse_unreadable
+from cleanset.dataset.unreadable import UNREADABLE_IMAGES, by_kind, refuse_unreadable
 from cleanset.edition.lists import check_lists
 from cleanset.edition.params import Dataset, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_params_named, check_roles, check_tables_named
 from cleanset.edition.versions import check_versions
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, install_command
 from cleanset.image_ids import image_id, image_number
-from cleanset.images.codec import inspect
+from cleanset.images.codec import can_check_jpegs, inspect
+from cleanset.images.shown_otherwise import chunk_problem
 from cleanset.plumbing.files import read_bytes, sha256, write_text
 from cleanset.plumbing.machine import keep_freed_memory
-from cleanset.plumbing.progress import found_in_threads
+from cleanset.plumbing.progress import found_in_threads, print_notice
 from cleanset.tables import INDEX, LOCATIONS, write_table
 
 
@@ -229,6 +230,13 @@ def measure(
     rows = found_in_threads(lambda each: _measure_one(*each, formats), locations.items(), "preprocess")
     if pinned is not None:
         check_pinned(where, pinned, {str(row["image_id"]): str(row["sha256"]) for row in rows})
+    shown = {str(row["image_id"]): str(text) for row in rows if (text := row.pop("shown_otherwise", None))}
+    if shown:
+        print_notice(
+            f"{where}: {len(shown):,} shown otherwise by viewers: {by_kind(shown)}; models see the stored pixels"
+        )
+    if not can_check_jpegs() and "PNG" in formats:
+        print_notice(f"damage inside JPEGs is not looked for: {install_command('build')}")
     unread = {str(row["image_id"]): str(row["problem"]) for row in rows if "problem" in row}
     refuse_unreadable(unread, where, formats, listed)
     return pd.DataFrame(rows)
@@ -239,7 +247,7 @@ def _measure_one(name: str, location: Location, formats: tuple[str, ...]) -> dic
     data = location.read()
     found: dict[str, object] = {"image_id": name, "size": len(data), "sha256": sha256(data)}
     try:
-        return found | asdict(inspect(data, formats))
+        return found | asdict(inspect(data, formats)) | {"shown_otherwise": chunk_problem(data)}
     except ValueError as error:
         return found | {"problem": str(error)}
 

@@ -6,7 +6,7 @@ from contextlib import redirect_stdout
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -119,6 +119,8 @@ def add_plan(to: typer.Typer, command: Callable[..., object], counting: "Callabl
         for option, is_given in (("--measure", measure), ("--budget-hours", budget_hours is not None)):
             if is_given and needs_out:
                 raise CleansetError(f"{option}: no --out; expected the folder of what is finished, which hours are by")
+        if arguments.get("fresh"):
+            arguments["out"] = None
         with redirect_stdout(sys.stderr):
             count = counting(**arguments)
         check_budget(print_plan(count, is_measured=measure, as_json=as_json), budget_hours)
@@ -137,35 +139,14 @@ def add_plan(to: typer.Typer, command: Callable[..., object], counting: "Callabl
     to.command(name.rpartition(" ")[2])(plan)
 
 
-def _evaluate(
-    *,
-    images_of: str,
-    model: list[str] | None,
-    architecture: str | None,
-    role: str | None,
-    restricted: bool,
-    precision: str | None,
-    device: str | None,
-    out: Path | None,
-    edition: Path,
-    **_: object,
-) -> "Count":
+def _evaluate(*, edition: Path, **options: Any) -> "Count":
     """Counts the work of `cleanset evaluate`."""
     from cleanset.edition.paths import Edition
-    from cleanset.evaluation.request import Request
+    from cleanset.evaluation.arguments import Arguments
+    from cleanset.measure.evaluation import request_of
     from cleanset.planning import evaluated
 
-    wanted = Request(
-        name=images_of,
-        models=model or [],
-        architecture=architecture,
-        role=role,
-        precision=precision,
-        device=device,
-        out=out,
-        restricted=restricted,
-    )
-    return evaluated.counting(Edition(edition), wanted)
+    return evaluated.counting(request_of(Edition(edition), Arguments.of_options(**options)))
 
 
 def _hints(*, place: str, text: bool | None, **_: object) -> "Count":
@@ -193,62 +174,16 @@ def _of_attacks() -> None:
     """Count what a command of cleanset attacks computes."""
 
 
-def _robustness_evaluate(
-    *,
-    images: str,
-    model: list[str],
-    out: Path | None,
-    params: Path | None,
-    architecture: str | None,
-    precision: str | None,
-    device: str | None,
-    edition: Path,
-    **_: object,
-) -> "Count":
-    from cleanset.edition.paths import Edition
-    from cleanset.evaluation.request import Request
+def _robustness_evaluate(*, out: Path | None, **options: Any) -> "Count":
     from cleanset.studies.robustness import planning
-    from cleanset.studies.robustness.evaluation import EvaluationRun, study_in_memory
 
-    wanted = Request(images, model, architecture, precision=precision, device=device)
-    return planning.counting(EvaluationRun.open(study_in_memory(Edition(edition), wanted, _results(out), params)))
+    return planning.counting(robustness_cli.asked(out=_results(out), **options))
 
 
-def _attacks_evaluate(
-    *,
-    images: str,
-    model: list[str],
-    out: Path | None,
-    attacks: str,
-    norm: Literal["Linf", "L2"] | None,
-    eps: str | None,
-    limit: int | None,
-    transfer_from: list[str] | None,
-    straight_through: list[str] | None,
-    warnings: bool,
-    architecture: str | None,
-    precision: str | None,
-    device: str | None,
-    edition: Path,
-    **_: object,
-) -> "Count":
-    from cleanset.edition.paths import Edition
-    from cleanset.evaluation.request import Request
+def _attacks_evaluate(*, out: Path | None, **options: Any) -> "Count":
     from cleanset.studies.attacks import planning
-    from cleanset.studies.attacks.request import AttackRequest, attack_params
 
-    wanted = Request(images, model, architecture, precision=precision, device=device)
-    request = AttackRequest.read(
-        Edition(edition),
-        wanted,
-        attack_params(attacks, eps, limit, norm),
-        _results(out),
-        transfer_from=transfer_from or (),
-        lpips_folder=Path(attacks).parent,
-        straight_through=straight_through or (),
-        warnings=warnings,
-    )
-    return planning.counting(request)
+    return planning.counting(attacks_cli.asked(out=_results(out), **options))
 
 
 add_plan(app, measure_cli.evaluate, _evaluate, "evaluate")

@@ -1,5 +1,6 @@
 """`cleanset fetch`, `cleanset.load` and `cleanset.table` from a real git repository and a real web server."""
 
+import datetime
 import hashlib
 import json
 import os
@@ -42,6 +43,12 @@ def fetch(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["fetch", *arguments])
 
 
+def today() -> str:
+    """As notices have it."""
+    day = datetime.date.today()
+    return f"{day.day} {day:%B %Y}"
+
+
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "from cleanset.cli import main; main()", "fetch", *arguments]
 
@@ -58,7 +65,7 @@ def refused(*arguments: str) -> str:
     done = fetch(*arguments)
     error = done.exception
     assert isinstance(error, cleanset.CleansetError | OSError), done.output
-    assert done.output == ""
+    assert done.stdout == ""
     return system_error(error) if isinstance(error, OSError) else str(error)
 
 
@@ -79,8 +86,11 @@ def test_a_set_is_fetched_checked_and_copied(
     at_out = command(publisher.url, "standard", "--out", str(tmp_path / "out"))
     done = subprocess.run(at_out, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == (
-        f"{tmp_path}/out: 6 images of model standard at commit {commit[:12]}, checked\n{trial(tmp_path / 'out')}\n", "",
-    )  # fmt: skip
+        f"{tmp_path}/out: 6 images of model standard at commit {commit[:12]}, checked\n{trial(tmp_path / 'out')}\n",
+        f"{publisher.url}: as it was on {today()}, asked now\n",
+    )
+    again = f"{publisher.url}: as it was on {today()}, not asked again: cleanset fetch --update does\n"
+    assert fetch(publisher.url, "standard").stderr == again
     assert files(tmp_path / "out") == files(cache(tmp_path)) == files(export)
     assert len(server.asked) == FILES_OF_SET + 1  # and the list of them
     images = cleanset.load("standard", publisher.url)
@@ -454,7 +464,7 @@ def test_other_remotes_are_read_through_dvc(publisher: Publisher, export: Path, 
     done = subprocess.run(
         [sys.executable, "-c", program, "fetch", publisher.url, "standard"], capture_output=True, text=True, check=False
     )
-    assert done.stderr == (
+    assert done.stderr.partition("asked now\n")[2] == (
         "error: s3://bucket/dvc: a remote that is read through dvc, which is not installed for s3; "
         "expected dvc and its driver: pip install 'dvc[s3]', which cleanset[build] has for s3 and ssh\n"
     )

@@ -61,9 +61,7 @@ def broken(*numbers: int, misclassified: tuple[int, ...] = ()) -> pd.DataFrame:
 
 def asked(models: Iterable[str], params: AttackParams, *, warnings: bool = True) -> AttackRequest:
     specs = [CommandModel(model, ("true",)) for model in models]
-    return AttackRequest(
-        specs=specs, others=[], score=Score(), images=IMAGES, params=params, out=Path("out"), warnings=warnings
-    )
+    return AttackRequest.of_command(specs, IMAGES, score=Score(), params=params, out=Path("out"), warnings=warnings)
 
 
 def attacked(**models: tuple[int, ...]) -> AttackedModels:

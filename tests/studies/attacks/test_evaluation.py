@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.request import Request
+from cleanset.evaluation.arguments import Arguments
 from cleanset.studies.attacks import ascent, earlier_disk
 from cleanset.studies.attacks.base import Ball
 from cleanset.studies.attacks.commands import tools
@@ -140,7 +140,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def evaluated(
     folder: Path, out: str, models: list[str], names: str, images: int | None = None, **others: Any
 ) -> AttackedModels:
-    wanted = Request(str(folder / "set"), models, device="cpu")
+    wanted = Arguments(str(folder / "set"), models, device="cpu")
     return run(AttackRequest.read(Edition(folder), wanted, attack_params(names, EPS, images), folder / out, **others))
 
 
@@ -371,7 +371,7 @@ def test_what_the_probe_breaks_is_broken(folder: Path) -> None:
         "seed: 0\nprobe: {images: 12, eps: 8/255, steps: 10, group: 12, spsa_steps: 2, spsa_samples: 8}\n"
         "attacks: {square: {eps: 8/255, queries: 1, group: 12}}\n"
     )
-    wanted = Request(str(folder / "set"), ["mine:honest"], device="cpu")
+    wanted = Arguments(str(folder / "set"), ["mine:honest"], device="cpu")
     found = run(AttackRequest.read(Edition(folder), wanted, attack_params(str(path)), folder / "weak"))
     assert success(found, "square", "mine:honest") == 0
     assert accuracies(found, "mine:honest") == pytest.approx([1, 4 / 12])
@@ -418,7 +418,7 @@ def test_attacks_of_two_kinds_never_join(folder: Path) -> None:
 
 def test_boundary_needs_two_classes(folder: Path) -> None:
     shutil.copytree(folder / "set" / "n01440764", folder / "red" / "n01440764")
-    wanted = Request(str(folder / "red"), ["mine:honest"], device="cpu")
+    wanted = Arguments(str(folder / "red"), ["mine:honest"], device="cpu")
     with pytest.raises(CleansetError, match=r"boundary: all images of .* are of one class; expected one of another"):
         AttackRequest.read(Edition(folder), wanted, attack_params("pgd,boundary"), folder / "never")
     assert not (folder / "never" / "attacks").exists()
@@ -448,7 +448,7 @@ def test_a_command(folder: Path) -> None:
     ("models", "names", "message"),
     [
         (["mine:honest"], "fgsm", r"unknown --attacks 'fgsm'; expected one of none, "),
-        (["mine:honest"], "guess", "--attacks guess: reads the stored predictions of a study"),
+        (["mine:honest"], "guess", "unknown --attacks 'guess'; expected one of none, "),
         (["mine:honest"], "pgd,pgd", "--attacks pgd: given twice"),
         (
             ["mine:honest"],
@@ -484,9 +484,8 @@ def test_a_guess_by_another_name_is_refused(folder: Path) -> None:
     """There are no stored predictions; the images themselves would look like an attack that always fails."""
     path = folder / "guess.yaml"
     path.write_text("attacks: {mine: {kind: guess}}\n")
-    wanted = Request(str(folder / "set"), ["mine:honest"])
     with pytest.raises(CleansetError, match="guess: reads the stored predictions of a study; expected another attack"):
-        AttackRequest.read(Edition(folder), wanted, attack_params(str(path)), folder / "guess")
+        attack_params(str(path))
 
 
 def test_the_params_of_a_request(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from cleanset.cli import app
 from cleanset.planning.stages import StageStates
 from cleanset.scoring import parts
 from cleanset.studies.attacks.attack_stage import run_attack
-from cleanset.studies.attacks.planning import _CountedStudy
+from cleanset.studies.attacks.planning import study_works
 from cleanset.studies.attacks.study import AllParams, AttackStudy
 from tests.studies.attacks.conftest import copied
 from tests.studies.attacks.study import ROLE
@@ -62,8 +62,8 @@ def test_a_plan(asked: AttackStudy) -> None:
 
 def test_the_sources_of_a_model_are_all_others_of_the_edition(asked: AttackStudy) -> None:
     """A further or wrapped model is none of them: signs are looked for on those of the edition, too."""
-    counted = _CountedStudy(study=asked, params=AllParams.read(asked), states=StageStates(changed=None))
-    (of_role,) = (each for each in counted.works() if each.name == "warnings")
+    works = study_works(asked, AllParams.read(asked), StageStates(changed=None))
+    (of_role,) = (each for each in works if each.name == "warnings")
     assert of_role.model == ROLE
     assert of_role.of_image.backward == planned(asked)["warnings"]["passes"]["backward"] // 4
 

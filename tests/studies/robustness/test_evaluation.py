@@ -25,8 +25,8 @@ from cleanset.classes import imagenet
 from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluation.arguments import Arguments
 from cleanset.evaluation.measures import Measure
-from cleanset.evaluation.request import Request
 from cleanset.measure.compare.result_files import read_results
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
@@ -144,8 +144,8 @@ def values(lines: list[Measure], selection: str, model: str) -> dict[tuple[str, 
 def evaluated(edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> tuple[Evaluated, Path]:
     """Two roles on the whole edition."""
     out = tmp_path_factory.mktemp("out")
-    wanted = Request(str(edition.folder), ["standard", "norm_robust"]), out / "a", params_file(out)
-    return evaluation.run(edition, *wanted), out / "a"
+    wanted = Arguments(str(edition.folder), ["standard", "norm_robust"]), out / "a", params_file(out)
+    return evaluation.run(evaluation.request_of(edition, *wanted)), out / "a"
 
 
 def test_it_is_what_the_study_finds(measured_study: Study, evaluated: tuple[Evaluated, Path]) -> None:
@@ -198,11 +198,11 @@ def test_the_results_carry_a_card(edition: Edition, evaluated: tuple[Evaluated, 
     again = tmp_path / "again"
     shutil.copytree(out, again)
     (again / "digests" / "corruptions.txt").unlink()
-    wanted = Request(str(edition.folder), ["standard", "norm_robust"], hub=tmp_path / "hub")
+    wanted = Arguments(str(edition.folder), ["standard", "norm_robust"], hub=tmp_path / "hub")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answering, "predict", None)
         patch.setattr(stage_digests, "available_cores", lambda: 1)
-        evaluation.run(edition, wanted, again, params_file(tmp_path))
+        evaluation.run(evaluation.request_of(edition, wanted, again, params_file(tmp_path)))
     for name in ("results.json", "digests/corruptions.txt"):
         assert (again / name).read_bytes() == (out / name).read_bytes(), name
     (card,) = getattr(ModelCard.load(tmp_path / "hub" / "standard.md").data, "eval_results", [])
@@ -224,11 +224,11 @@ def test_what_is_finished_is_not_computed_again(
         predict(targets, *arguments, **named)
 
     monkeypatch.setattr(answering, "predict", counted)
-    wanted = Request(str(edition.folder), ["standard", "norm_robust"]), out, params_file(tmp_path)
-    evaluation.run(edition, *wanted)
+    wanted = Arguments(str(edition.folder), ["standard", "norm_robust"]), out, params_file(tmp_path)
+    evaluation.run(evaluation.request_of(edition, *wanted))
     assert computed == []
     shutil.copy(out / "corruptions" / "norm_robust.parquet", out / "corruptions" / "standard.parquet")
-    evaluation.run(edition, *wanted)
+    evaluation.run(evaluation.request_of(edition, *wanted))
     assert computed == ["standard"]
     path = Path("corruptions", "standard.parquet")
     assert (out / path).read_bytes() == (evaluated[1] / path).read_bytes()
@@ -243,9 +243,13 @@ def test_stored_scores_are_compared(edition: Edition, tmp_path: Path) -> None:
     shutil.copy(scores / "norm_robust.parquet", scores / "standard.parquet")
     params = params_file(tmp_path, corruptions={"names": ["contrast"], "severities": [1]})
     with pytest.raises(CleansetError, match=r"the stored scores .* expected the same bits"):
-        evaluation.run(Edition(other), Request("standard", ["standard"]), tmp_path / "out", params)
+        evaluation.run(
+            evaluation.request_of(Edition(other), Arguments("standard", ["standard"]), tmp_path / "out", params)
+        )
     export = str(other / "data" / "export" / "standard")
-    found = evaluation.run(Edition(other), Request(export, ["standard"]), tmp_path / "out", params)
+    found = evaluation.run(
+        evaluation.request_of(Edition(other), Arguments(export, ["standard"]), tmp_path / "out", params)
+    )
     assert values(found.measured["corruptions"][0], "all", "standard")["error_clean", ""] == 0
 
 
@@ -263,8 +267,8 @@ def test_a_folder_per_wnid(edition: Edition, tmp_path: Path) -> None:
     assert found.rows["image_id"].tolist()[-1 if wnid == chosen[-1].parent.name else 2] == f"{wnid}/mine.png"
     assert set(found.rows["image_id"]) >= {path.name[:23] for path in chosen[1:]}
     assert list(found.edition_classes) == sorted(set(found.rows["class_index"]))
-    wanted = Request(str(tmp_path / "set"), ["norm_robust"]), tmp_path / "out", params_file(tmp_path)
-    result = evaluation.run(edition, *wanted)
+    wanted = Arguments(str(tmp_path / "set"), ["norm_robust"]), tmp_path / "out", params_file(tmp_path)
+    result = evaluation.run(evaluation.request_of(edition, *wanted))
     assert values(result.measured["corruptions"][0], "all", "norm_robust").keys() >= {("error", "contrast")}
     out = StringIO()
     Console(file=out, width=80).print(as_text(result), highlight=False)
@@ -303,7 +307,7 @@ def test_one_image_is_too_few(edition: Edition, tmp_path: Path) -> None:
     names.write_text(pd.read_parquet(study_of(edition).images)["image_id"].iloc[0] + "\n")
     path = params_file(tmp_path, corruptions={"names": ["fog"], "severities": [1]})
     with pytest.raises(CleansetError, match="corruptions: images to measure on: 1; expected two or more"):
-        evaluation.run(edition, Request(str(names), ["standard"]), tmp_path / "out", path)
+        evaluation.run(evaluation.request_of(edition, Arguments(str(names), ["standard"]), tmp_path / "out", path))
 
 
 @pytest.mark.long
@@ -396,7 +400,7 @@ def test_what_is_wrong_is_named(
 ) -> None:
     path = params_file(tmp_path, **params) if params else None
     with pytest.raises(CleansetError) as error:
-        evaluation.run(edition, Request(images_of, models), tmp_path / "out", path)
+        evaluation.run(evaluation.request_of(edition, Arguments(images_of, models), tmp_path / "out", path))
     assert message in str(error.value)
 
 
@@ -423,8 +427,8 @@ def test_below_float64_the_record_says_how_far(
 ) -> None:
     """On a sample of the changed images, here all of them; and it is not computed again."""
     monkeypatch.setattr(answering, "sample_size", lambda images: images)
-    wanted = Request("standard", ["standard"], precision="float32"), tmp_path / "out", params_file(tmp_path)
-    evaluation.run(edition, *wanted)
+    wanted = Arguments("standard", ["standard"], precision="float32"), tmp_path / "out", params_file(tmp_path)
+    evaluation.run(evaluation.request_of(edition, *wanted))
     found = json.loads((tmp_path / "out" / "corruptions" / "standard.json").read_text())["against_float64"]
     answers, exact = (
         pd.read_parquet(folder / "corruptions" / "standard.parquet") for folder in (tmp_path / "out", evaluated[1])
@@ -443,7 +447,7 @@ def test_below_float64_the_record_says_how_far(
     assert 0 < largest <= found["largest_difference"] * 1.01
     assert found["largest_difference"] < 1e-3
     monkeypatch.setattr(answering, "predict", None)
-    evaluation.run(edition, *wanted)
+    evaluation.run(evaluation.request_of(edition, *wanted))
 
 
 class _SinglePrecision(torch.nn.Module):
@@ -462,8 +466,8 @@ def test_a_network_that_runs_in_float32_alone(
     edition: Edition, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = f"{__name__}:single_precision"
-    wanted = Request("standard", [name], precision="float32"), tmp_path / "out", params_file(tmp_path)
-    evaluation.run(edition, *wanted)
+    wanted = Arguments("standard", [name], precision="float32"), tmp_path / "out", params_file(tmp_path)
+    evaluation.run(evaluation.request_of(edition, *wanted))
     (record,) = (tmp_path / "out" / "corruptions").glob("*.json")
     assert json.loads(record.read_text())["against_float64"] is None
     assert "float32 against float64: not compared, as the network does not run in it" in capsys.readouterr().err
@@ -740,9 +744,11 @@ def test_published_images_give_the_answers_of_made_ones(
     )
     few = PARAMS | {"corruptions": {"names": ["contrast"], "severities": [2], "published": str(folder.resolve())}}
     params_file(tmp_path, **few)
-    wanted = Request("standard", ["standard"]), tmp_path / "out", tmp_path / "wanted.yaml"
+    wanted = Arguments("standard", ["standard"]), tmp_path / "out", tmp_path / "wanted.yaml"
     printed = StringIO()
-    Console(file=printed, width=80).print(as_text(evaluation.run(edition, *wanted)), highlight=False)
+    Console(file=printed, width=80).print(
+        as_text(evaluation.run(evaluation.request_of(edition, *wanted))), highlight=False
+    )
     answers = pd.read_parquet(tmp_path / "out" / "corruptions" / "standard.parquet")
     both = answers.merge(stored, on=["file", "change", "severity"])
     assert len(both) == len(answers) == 3 * sum("standard" in each for each in whole["sets"])
@@ -751,7 +757,7 @@ def test_published_images_give_the_answers_of_made_ones(
     assert "own implementation" not in printed.getvalue()
     for is_official, expected in ((False, "no"), (True, "yes")):
         monkeypatch.setattr(evaluation, "change_plan", partial(plan_of, is_official))
-        evaluation.run(edition, *wanted)
+        evaluation.run(evaluation.request_of(edition, *wanted))
         for name in ("corruptions", "corruption_differences", "corruption_errors", "errors_by_severity"):
             table = pd.read_csv(tmp_path / "out" / "measures" / f"{name}.csv")
             assert set(table["official"]) <= {expected}

@@ -33,6 +33,7 @@ from cleanset.studies.robustness.families import (
     notice,
 )
 from cleanset.studies.robustness.images import ChangedImages, ChangeName, Sources, Study
+from cleanset.studies.robustness.pages import save_sheets
 from cleanset.studies.robustness.published_images import EXPECTED_VIDEO, video
 from tests.studies.robustness.drawn import drawn
 
@@ -478,8 +479,8 @@ def test_edited_validation_images_may_lie_in_one_folder(sources: Sources) -> Non
         read(sources, "scenarios", names=["background"])
 
 
-def test_edited_images_of_your_own(sources: Sources) -> None:
-    """In the folder of the class, as in a finished set."""
+def test_edited_images_of_your_own(sources: Sources, tmp_path: Path) -> None:
+    """In the folder of the class, as in a finished set; so are their copies on the page."""
     path = sources.study.folder / "set" / "pond" / "a.jpg"
     path.parent.mkdir()
     edited = sources.study.folder / "published" / "rain" / "pond" / "a.png"
@@ -490,10 +491,14 @@ def test_edited_images_of_your_own(sources: Sources) -> None:
         sources,
         images=sources.images[:1].assign(file="pond/a.jpg", image_id="pond/a.jpg"),
         masks=sources.masks[:1],
-        files={"pond/a.jpg": ImageFile(path, "0" * 64, "pond/a.jpg")},
+        files={"pond/a.jpg": ImageFile(path, hashlib.sha256(path.read_bytes()).hexdigest(), "pond/a.jpg")},
         classes=class_table([("lake", "lake"), ("pond", "pond")], "here"),
     )
-    assert read(own, "scenarios", names=["rain"])[0].is_published
+    plan, _ = read(own, "scenarios", names=["rain"])
+    assert plan.is_published
+    params = wanted(scenarios={"names": ["rain"], "published": "published"})
+    (sheet,) = save_sheets([plan], own, params, tmp_path / "page")["scenarios"]
+    assert all((tmp_path / "page" / name).is_file() for name in sheet.files.values())
 
 
 def test_names_that_a_file_may_not_match_by(sources: Sources) -> None:

@@ -32,7 +32,7 @@ from cleanset.sets import verify
 from cleanset.sets.description import Release, notices_of, release_of
 from cleanset.sets.fetching import repository
 from cleanset.sets.fetching.kept_set import KeptSet, SetLocation, kept_json, short_name, surplus
-from cleanset.sets.fetching.releases import opened
+from cleanset.sets.fetching.releases import opened, print_origin
 from cleanset.sets.fetching.remotes import SETTINGS
 from cleanset.sets.folder import CROISSANT, ManifestText, class_table_of, one_set, read_entries, read_release
 from cleanset.sets.manifest import MANIFEST
@@ -157,11 +157,14 @@ def _located(published: repository.PublishedSet, update: bool) -> SetLocation:
         with suppress(OSError, ValidationError):
             found = TypeAdapter(SetLocation).validate_json(_location_file(published, commit).read_bytes())
             if found.remote.settings.keys() <= SETTINGS.get(found.remote.kind, {}).keys():
+                print_origin(str(published), _location_file(published, commit), is_asked=False)
                 return found
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
     with workspace_for(cache / "repository") as workspace:
-        return _keep_location(_snapshot(published, commit, workspace))
+        found = _keep_location(_snapshot(published, commit, workspace))
+    print_origin(str(published), _location_file(published, found.commit), is_asked=True)
+    return found
 
 
 @writing_cache()

@@ -6,12 +6,13 @@ from pathlib import Path
 from cleanset.errors import CleansetError, DamagedError, InputError
 from cleanset.plumbing.cache import cache_folder, writing_cache
 from cleanset.plumbing.file_locks import locked
-from cleanset.plumbing.files import md5_of, replacing, sha256_of, workspace_for, write_text
+from cleanset.plumbing.files import day_written, md5_of, replacing, sha256_of, workspace_for, write_text
 from cleanset.plumbing.json_files import parse_json
+from cleanset.plumbing.progress import print_notice
 from cleanset.sets import verify
 from cleanset.sets.archive import unpack
 from cleanset.sets.fetching import repository
-from cleanset.sets.fetching.http import download
+from cleanset.sets.fetching.http import download, shown_address
 from cleanset.sets.fetching.kept_set import kept_json, short_name
 from cleanset.sets.folder import sets_in
 
@@ -34,12 +35,13 @@ def opened(place: str | Path, afresh: bool = False) -> Path:
         raise InputError(f"{place}: missing; expected the tar of a release, its address, or a DOI")
     known = cache_folder() / "releases" / f"{short_name(str(place))}.json"
     folder = _release_folder(str(kept_json(known).get("sha256")))
-    if afresh or not folder.is_dir():
+    if is_new := afresh or not folder.is_dir():
         known.parent.mkdir(parents=True, exist_ok=True)
         with workspace_for(known) as workspace:
             tar = _downloaded(str(place), workspace)
             folder = _unpacked(tar, str(place), afresh)
             write_text(known, json.dumps({"sha256": sha256_of(tar)}) + "\n")
+    print_origin(shown_address(str(place)), known, is_asked=is_new)
     return folder
 
 
@@ -68,6 +70,12 @@ def _downloaded(address: str, workspace: Path) -> Path:
     if (found := f"md5:{md5_of(tar)}") != digest:
         raise DamagedError(f"{address}: {found}, expected {digest} as in the record: run this again")
     return tar
+
+
+def print_origin(address: str, known: Path, *, is_asked: bool) -> None:
+    """Print the day on which an address was last asked, and whether that is now; `known`: what is kept of it."""
+    again = "asked now" if is_asked else "not asked again: cleanset fetch --update does"
+    print_notice(f"{address}: as it was on {day_written(known)}, {again}")
 
 
 def _release_folder(digest: str) -> Path:

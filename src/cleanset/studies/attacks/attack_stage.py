@@ -24,21 +24,16 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
     # a node of a cluster has another working folder
     study = AttackStudy(study.folder.resolve())
     params = AllParams.read(study, attack_params)
-    evaluated = open_attack(study, params, model, name)
-    search = evaluated.opened_search(name, evaluated.settings.devices[0])
-    engine = params.attacks.engine or params.edition.engine
-    search.attacking.run(search, search.attacking.first_images(), evaluated.other_searches(name, engine))
-    # networks of a zoo remember nothing
-    if is_custom(evaluated.spec) and (sign := settle([search.attacking], evaluated.anew(), is_custom=True)):
-        print_notice(f"{name} {model}: {sign.text}")
-
-
-def open_attack(study: AttackStudy, params: AllParams, model: str, name: str) -> EvaluatedModel:
-    """The model of an attack. Raises CleansetError where it has no predictions that the attack reads."""
     roles = list(params.edition.models)
     if params.attacks.is_left_out(name, model, roles):
         raise CleansetError(
             f"{name} {model}: {name} reads stored predictions, which only the edition's models have; expected another "
             f"attack, or one of {', '.join(roles)}"
         )
-    return EvaluatedModel.of_study(study, params, model)
+    evaluated = EvaluatedModel.of_study(study, params, model)
+    search = evaluated.opened_search(name, evaluated.settings.devices[0])
+    engine = params.attacks.engine or params.edition.engine
+    search.attacking.run(search, search.attacking.first_images(), evaluated.other_searches(name, engine))
+    # networks of a zoo remember nothing
+    if is_custom(evaluated.spec) and (sign := settle([search.attacking], evaluated.anew(), is_custom=True)):
+        print_notice(f"{name} {model}: {sign.text}")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import floor
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,7 +132,8 @@ class Other:
     pixels: Callable[[], PixelPlanes]
 
 
-def _no_guess(subject: Subject) -> PixelPlanes:
+def refuse_guess(*_: Subject) -> NoReturn:
+    """Raise CleansetError: outside a study nothing is known of a model's mistakes."""
     raise CleansetError("guess: reads the stored predictions of a study; expected another attack")
 
 
@@ -148,7 +149,7 @@ class Known:
     seed: int
     others: Callable[[], Mapping[str, Other]] = dict
     sources: Callable[[], Mapping[str, "PixelNetwork"]] = dict
-    guess: Callable[[Subject], PixelPlanes] = _no_guess
+    guess: Callable[[Subject], PixelPlanes] = refuse_guess
     name: str = ""
 
 

@@ -16,6 +16,7 @@ from cleanset.edition.options import (
     DeviceOption,
     EditionOfRoles,
     Form,
+    FreshOption,
     StudyFolder,
     show,
 )
@@ -23,6 +24,7 @@ from cleanset.errors import CleansetError
 from cleanset.plumbing.file_locks import only_run
 
 if TYPE_CHECKING:
+    from cleanset.studies.attacks.request import AttackRequest
     from cleanset.studies.attacks.study import AttackStudy
 
 app = typer.Typer()
@@ -115,12 +117,48 @@ def _group() -> None:
     """Keep `evaluate` a command of its own: a group of one command would be that command."""
 
 
+def asked(
+    *,
+    images: str,
+    model: list[str],
+    out: Path,
+    attacks: str,
+    norm: Literal["Linf", "L2"] | None,
+    eps: str | None,
+    limit: int | None,
+    transfer_from: list[str] | None,
+    straight_through: list[str] | None,
+    warnings: bool,
+    architecture: str | None,
+    precision: str | None,
+    device: str | None,
+    edition: Path,
+    **_: object,
+) -> "AttackRequest":
+    """What the arguments of `attacks evaluate` ask for; its plan has the same ones."""
+    from cleanset.edition.paths import Edition
+    from cleanset.evaluation.arguments import Arguments
+    from cleanset.studies.attacks.request import AttackRequest, attack_params
+
+    return AttackRequest.read(
+        Edition(edition),
+        Arguments(images, model, architecture, precision=precision, device=device),
+        attack_params(attacks, eps, limit, norm),
+        out,
+        transfer_from=transfer_from or (),
+        lpips_folder=Path(attacks).parent,
+        straight_through=straight_through or (),
+        warnings=warnings,
+    )
+
+
 @tools.command()
 def evaluate(
     images: AnyImages,
     model: ModelsToAttack,
     out: Annotated[Path, typer.Option(help="Write changed images and results here, and continue an interrupted run.")],
     attacks: Attacks,
+    fresh: FreshOption = False,
     norm: NormOfBall = None,
     eps: Eps = None,
     limit: Limit = None,
@@ -140,26 +178,31 @@ def evaluate(
     breaks. OUT has the changed images, attack_measures.csv,
     attack_results.json and a page, index.html.
     """
-    from cleanset.edition.paths import Edition
-    from cleanset.evaluation.request import Request
+    from cleanset.scoring.validity import forget_results
     from cleanset.studies.attacks.evaluation import run
     from cleanset.studies.attacks.evaluation_tables import as_text, paper_table
-    from cleanset.studies.attacks.request import AttackRequest, attack_params
 
-    wanted = Request(images, model, architecture, precision=precision, device=device)
-    params = attack_params(attacks, eps, limit, norm)
     with only_run(out):
-        request = AttackRequest.read(
-            Edition(edition),
-            wanted,
-            params,
-            out,
-            transfer_from=transfer_from or (),
-            lpips_folder=Path(attacks).parent,
-            straight_through=straight_through or (),
-            warnings=warnings,
+        if fresh:
+            forget_results(out)
+        evaluated = run(
+            asked(
+                images=images,
+                model=model,
+                out=out,
+                attacks=attacks,
+                norm=norm,
+                eps=eps,
+                limit=limit,
+                transfer_from=transfer_from,
+                straight_through=straight_through,
+                warnings=warnings,
+                architecture=architecture,
+                precision=precision,
+                device=device,
+                edition=edition,
+            )
         )
-        evaluated = run(request)
     show(paper_table(evaluated).in_form(form) if form else as_text(evaluated))
     problems = [f"{name} {of}: {text}" for (name, of), text in evaluated.problems.items()]
     if problems:

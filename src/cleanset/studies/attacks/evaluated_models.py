@@ -10,6 +10,7 @@ from cleanset.edition.params import Engine, read_params
 from cleanset.errors import CleansetError
 from cleanset.evaluation.models import NamedModel, open_model
 from cleanset.evaluation.specs import CommandModel, Spec, WrappedNetwork, is_same_model
+from cleanset.measure.request import given
 from cleanset.measure.sets import EvaluationSet
 from cleanset.plumbing.files import sha256_of
 from cleanset.plumbing.json_files import JsonMapping, JsonObject
@@ -66,15 +67,18 @@ class EvaluatedModel:
         groups.
         """
         spec = params.spec_of(name)
-        roles = [role for role, model in params.edition.models.items() if role != name and not model.is_list]
         request = AttackRequest(
-            specs=[spec],
-            others=[params.spec_of(role) for role in roles],
+            stems={name: name},
+            specs={name: spec},
+            others=[params.spec_of(role) for role in other_roles(params, name)],
             score=params.edition.score,
-            images=target_images(params, name),
+            classes=params.classes,
+            open_images=partial(given, target_images(params, name)),
             params=params.attacks,
             out=study.data,
-            lpips_folder=study.folder,
+            folder=study.folder,
+            engine=params.attacks.engine or params.edition.engine,
+            is_study=True,
         )
         return cls(
             spec=spec,
@@ -88,7 +92,7 @@ class EvaluatedModel:
     @property
     def classes(self) -> ClassTable:
         """The class table of the images."""
-        return self.request.images.classes
+        return self.request.classes
 
     def open(self) -> NamedModel:
         """The model, loaded. Raises CleansetError if it cannot be."""
@@ -97,7 +101,7 @@ class EvaluatedModel:
     def target(self, named: NamedModel, device: Device, *, is_measured: bool = True) -> AttackedModel:
         """The model under attack on a device; verdicts include the LPIPS of the params if it `is_measured`."""
         params = self.request.params
-        lpips = lpips_of(self.request.lpips_folder, params, device.torch) if is_measured else None
+        lpips = lpips_of(self.request.folder, params, device.torch) if is_measured else None
         return AttackedModel(
             name=named.name,
             model=named.loaded,
@@ -173,6 +177,11 @@ class EvaluatedModel:
     def anew(self) -> Callable[[], LoadedModel]:
         """Loads the model anew, in whatever process."""
         return partial(_anew, self.spec, self.settings, self.classes)
+
+
+def other_roles(params: AllParams, name: str) -> list[str]:
+    """The edition's models that images are made on for a model of a study."""
+    return [role for role, model in params.edition.models.items() if role != name and not model.is_list]
 
 
 def target_images(params: AllParams, name: str) -> EvaluationSet:

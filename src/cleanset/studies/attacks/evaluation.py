@@ -32,19 +32,22 @@ def run(request: AttackRequest) -> AttackedModels:
     out = request.out
     remove_abandoned(out)
     settings = settings_for(request.score)
-    for spec in [*request.specs, *request.others]:
+    for spec in [*request.specs.values(), *request.others]:
         check_model(spec)
     worker_processes(EVALUATING)
     found = Found()
     # each is loaded once for this, whatever number of models is attacked
     facts_of_others = cache(partial(facts_of_models, request.others, settings, request.images.classes))
-    for stem, spec in request.by_stem().items():
-        attack(EvaluatedModel(spec=spec, stem=stem, request=request, settings=settings), facts_of_others, found)
+    for name, stem in request.stems.items():
+        attack(
+            EvaluatedModel(spec=request.specs[name], stem=stem, request=request, settings=settings),
+            facts_of_others,
+            found,
+        )
     if not found.results:
         raise CleansetError(next(iter(found.problems.values())))
-    names = [spec.text for spec in request.specs]
     with announced("measuring the attacked models"):
-        attacked = {model: attacked_model(found.of_model(model), found.warnings.get(model)) for model in names}
+        attacked = {model: attacked_model(found.of_model(model), found.warnings.get(model)) for model in request.specs}
         lines = measure_lines(attacked, params.threats, params.resampling)
     evaluated = AttackedModels(
         request=request,

@@ -65,7 +65,7 @@ class AttackedModels:
     @property
     def models(self) -> list[str]:
         """The names of the models, in the order in which they were asked for."""
-        return [spec.text for spec in self.request.specs]
+        return list(self.request.specs)
 
     def value(self, attack: str, model: str, measure: str) -> Measure | None:
         """A measure of an attack on a model, if it has one."""

@@ -7,19 +7,19 @@ from typing import Self
 
 from pydantic import TypeAdapter, ValidationError
 
-from cleanset.edition.params import Score, read_params
+from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.request import Request
-from cleanset.evaluation.specs import CommandModel, Spec, file_stems, is_same_model, parse_specs
-from cleanset.measure.sets import EvaluationSet
+from cleanset.evaluation.arguments import Arguments
+from cleanset.evaluation.specs import CommandModel, Spec, is_same_model, parse_specs
+from cleanset.measure.request import Request
 from cleanset.plumbing.validation import check_known, first_problem, validate
 from cleanset.plumbing.yaml_files import read_study_yaml
-from cleanset.studies.attacks.base import InBall, L2Radius, LinfRadius, Norm
-from cleanset.studies.attacks.study import ATTACKS, GUESS, AttackParams
+from cleanset.studies.attacks.base import InBall, L2Radius, LinfRadius, Norm, refuse_guess
+from cleanset.studies.attacks.study import ATTACKS, AttackParams
 from cleanset.studies.robustness.opened_images import open_images
 
-BLACK_BOX = [name for name, kind in ATTACKS.items() if kind.uses == "classes" and name != GUESS]
+BLACK_BOX = [name for name, kind in ATTACKS.items() if kind.uses == "classes" and not kind.reads_predictions]
 """The attacks that need a model's classes alone."""
 
 
@@ -59,15 +59,17 @@ def attack_params(
         content = {"attacks": named, "probe": {"eps": eps} if norm == "Linf" else {}}
     if images is not None:
         content["images"] = images
-    return validate(AttackParams, content, where)
+    params = validate(AttackParams, content, where)
+    # in a file a guess may have another name
+    if any(attack.reads_predictions for attack in params.attacks.values()):
+        refuse_guess()
+    return params
 
 
 def _named_attacks(attacks: str, norm: Norm, eps: str) -> dict[str, dict[str, object]]:
     found = dict[str, dict[str, object]]()
     for name in (each.strip() for each in attacks.split(",")):
-        if name == GUESS:
-            raise CleansetError(f"--attacks {GUESS}: reads the stored predictions of a study; name another attack")
-        check_known("--attacks", name, [each for each in ATTACKS if each != GUESS])
+        check_known("--attacks", name, [each for each, kind in ATTACKS.items() if not kind.reads_predictions])
         if name in found:
             raise CleansetError(f"--attacks {name}: given twice; expected each attack once")
         found[name] = _in_ball(name, norm, eps)
@@ -90,20 +92,10 @@ def _in_ball(name: str, norm: Norm, eps: str) -> dict[str, object]:
     return {"eps": eps} | ({"after": None} if "after" in kind.model_fields else {})
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class AttackRequest:
-    """Attacks on models: names are checked and all images read; no model is loaded."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AttackRequest(Request[AttackParams]):
+    """What is asked of attacks; LPIPS's weights are named from the folder of the params."""
 
-    specs: Sequence[Spec]
-    others: Sequence[Spec]
-    """The models that images are made on."""
-    score: Score
-    images: EvaluationSet
-    params: AttackParams
-    out: Path
-    """The folder of the results, of which an earlier run's are reused."""
-    lpips_folder: Path = Path()
-    """The one that the params name LPIPS's weights from."""
     straight_through: Sequence[str] = ()
     """Steps of the networks that gradients pass straight through."""
     warnings: bool = True
@@ -113,7 +105,7 @@ class AttackRequest:
     def read(
         cls,
         edition: Edition,
-        wanted: Request,
+        wanted: Arguments,
         params: AttackParams,
         out: Path,
         *,
@@ -131,8 +123,6 @@ class AttackRequest:
         for spec in specs:
             check_attacks(spec, params)
         kinds = {attack.kind for attack in params.attacks.values()}
-        if GUESS in kinds:
-            raise CleansetError(f"{GUESS}: reads the stored predictions of a study; expected another attack")
         if "transfer" in kinds:
             _check_sources(specs, others)
         images = open_images(str(wanted.name), edition, roles)
@@ -141,21 +131,17 @@ class AttackRequest:
                 f"boundary: all images of {wanted.name} are of one class; expected one of another class to start from: "
                 "name other images, or leave boundary out"
             )
-        return cls(
-            specs=specs,
+        return cls.of_command(
+            specs,
+            images,
             others=others,
             score=score,
-            images=images,
             params=params,
             out=out,
-            lpips_folder=lpips_folder,
+            folder=lpips_folder,
             straight_through=straight_through,
             warnings=warnings,
         )
-
-    def by_stem(self) -> dict[str, Spec]:
-        """The models, by the stem of their files."""
-        return dict(zip(file_stems([spec.text for spec in self.specs]), self.specs, strict=True))
 
 
 def check_attacks(spec: Spec, params: AttackParams) -> None:

@@ -28,8 +28,9 @@ from cleanset.scoring.distance import SAMPLE_SEED, compare_scores, sample_size
 from cleanset.scoring.engine import Settings, below_float64, score_few, settings_for
 from cleanset.scoring.gate import NetworkError
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.shards import Shards, shards_bar
-from cleanset.scoring.validity import MadeFrom, code_of, library_versions
+from cleanset.scoring.parts import FinishedPart
+from cleanset.scoring.shards import Shards, finished_shards, shards_bar
+from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
 from cleanset.studies.robustness.answers import (
     NAMED_ANSWERS,
     CheckClean,
@@ -39,7 +40,7 @@ from cleanset.studies.robustness.answers import (
     predictions_table,
     with_family_step,
 )
-from cleanset.studies.robustness.digests import DigestRun, TakenDigests, read_digests
+from cleanset.studies.robustness.digests import DigestRun, ShownPixels, TakenDigests, read_digests
 from cleanset.studies.robustness.families import (
     CHANGING,
     FAMILIES,
@@ -49,7 +50,7 @@ from cleanset.studies.robustness.families import (
     change_plan,
     family_named,
 )
-from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Study, images_for, rows_sha256
+from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Sources, Study, images_for, rows_sha256
 from cleanset.studies.robustness.one_pass import (
     FAILURES,
     AskedModel,
@@ -120,10 +121,15 @@ class AnsweringModel:
         }
         return MadeFrom(self.record(wanted, plan) | further)
 
+    def is_finished(self, wanted: StudyParams, plan: ChangePlan) -> bool:
+        """Whether answers of this record are stored, and have not been modified since: of a sealed record."""
+        path = self.answers.predictions(plan.name, self.stem)
+        return read_finished(path.with_suffix(".json"), self.made_from(wanted, plan), path) is not None
 
-def fit_together(parameters: Sequence[int]) -> bool:
-    """Whether memory allows models in one pass, by the number of parameters of each; one alone always can be."""
-    return len(parameters) == 1 or sum(parameters) <= MAX_PARAMETERS
+    def finished_part(self, wanted: StudyParams, plan: ChangePlan) -> FinishedPart:
+        """What an interrupted run with the same inputs has finished."""
+        folder = self.answers.partial(plan.name, self.stem or self.name)
+        return finished_shards(folder, self.made_from(wanted, plan).fingerprint)
 
 
 def facts_of_every_model(settings: Settings, wanted: StudyParams, plan: ChangePlan) -> dict[str, object]:
@@ -424,14 +430,23 @@ class StudyPass:
 
 
 class StudyModels:
-    """The models of a study, each loaded when it is needed."""
+    """The models of a study or a command, each loaded when it is needed, and kept as far as memory allows."""
 
     def __init__(self, opened: OpenedStudy, settings: Settings) -> None:
         self._opened = opened
+        self._loaded = dict[str, AnsweringModel]()
         self.settings = settings
 
     def load(self, role: str) -> AnsweringModel:
-        """A model of the study, by its name. Raises CleansetError if it cannot be loaded, or is a list."""
+        """A model by its name. Raises CleansetError if it cannot be loaded, or is a list."""
+        if role not in self._loaded:
+            found = self._open(role)
+            if sum(each.parameters() for each in (found, *self._loaded.values())) > MAX_PARAMETERS:
+                self._loaded.clear()
+            self._loaded[role] = found
+        return self._loaded[role]
+
+    def _open(self, role: str) -> AnsweringModel:
         opened = self._opened
         spec = opened.spec_of(role)
         found = open_model(spec, self.settings, opened.classes)
@@ -445,15 +460,15 @@ class StudyModels:
             answers=opened.answers,
             check=check_of_stored(edition, role, opened.classes) if is_stored and edition else None,
             # the weights of a custom model do not tell all; outside DVC nothing else does
-            identity=found.identity if opened.given or isinstance(spec, ModuleModel) else "",
-            stem=opened.models.get(role, role),
-            is_sealed=opened.given is not None,
+            identity=found.identity if not opened.is_study or isinstance(spec, ModuleModel) else "",
+            stem=opened.stems.get(role, role),
+            is_sealed=not opened.is_study,
         )
 
     def lacking(self, plan: ChangePlan, beside: str) -> Iterator[AnsweringModel]:
         """The models other than `beside` that lack answers to a family and can be loaded, as far as memory allows."""
         parameters = 0
-        for role in self._opened.models:
+        for role in self._opened.stems:
             if role == beside or self._has_answers(role, plan):
                 continue
             try:
@@ -466,15 +481,24 @@ class StudyModels:
                 return
             yield model
 
+    def answer(self, name: str, plan: ChangePlan, sources: Sources, shown: ShownPixels) -> None:
+        """Write a command's answers unless they are there; other models that lack some see the same images."""
+        target = self.load(name)
+        wanted = self._opened.params
+        if not target.is_finished(wanted, plan):
+            files = sources.files_in(plan.images)
+            predict([target], wanted, plan, files, digests=shown.taken(), others=partial(self.lacking, plan, name))
+
     def _has_answers(self, role: str, plan: ChangePlan) -> bool:
         """Whether a model's stored answers have the record that they would have today, the model itself aside."""
         files = self._opened.answers
+        stem = self._opened.stems[role]
         wanted = self._opened.params
         expected = facts_of_every_model(self.settings, wanted, plan_for(plan, wanted, role))
         try:
-            differences = MadeFrom(expected).differences(json.loads(files.record(plan.name, role).read_bytes()))
+            differences = MadeFrom(expected).differences(json.loads(files.record(plan.name, stem).read_bytes()))
             # answers that lack a column are none
-            columns = parquet.read_schema(files.predictions(plan.name, role)).names
+            columns = parquet.read_schema(files.predictions(plan.name, stem)).names
         except (OSError, ValueError):  # ValueError: a file that is not JSON or Parquet
             return False
         return not differences and bool(columns == predictions_table(plan.family).names)

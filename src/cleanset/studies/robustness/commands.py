@@ -16,6 +16,7 @@ from cleanset.edition.options import (
     DeviceOption,
     EditionOfRoles,
     Form,
+    FreshOption,
     HubOption,
     PaperForm,
     PrecisionOption,
@@ -24,6 +25,7 @@ from cleanset.edition.options import (
 )
 
 if TYPE_CHECKING:
+    from cleanset.studies.robustness.families import OpenedStudy
     from cleanset.studies.robustness.images import Study
 
 app = typer.Typer(no_args_is_help=True, help="Measure robustness on finished sets; studies/robustness runs by DVC.")
@@ -121,11 +123,34 @@ def verify(study: StudyFolder = HERE) -> None:
     raise typer.Exit(1 if found.different else 0)
 
 
+def asked(
+    *,
+    images: str,
+    model: list[str],
+    out: Path,
+    params: Path | None,
+    architecture: str | None,
+    precision: str | None,
+    device: str | None,
+    hub: Path | None,
+    edition: Path,
+    **_: object,
+) -> "OpenedStudy":
+    """What the arguments of `robustness evaluate` ask for; its plan has the same ones."""
+    from cleanset.edition.paths import Edition
+    from cleanset.evaluation.arguments import Arguments
+    from cleanset.studies.robustness.evaluation import request_of
+
+    wanted = Arguments(images, model, architecture, precision=precision, device=device, hub=hub)
+    return request_of(Edition(edition), wanted, out, params)
+
+
 @app.command()
 def evaluate(
     images: AnyImages,
     model: Annotated[list[str], ANY_MODEL],
     out: Annotated[Path, typer.Option(help="Write answers and measures here, and continue an interrupted run.")],
+    fresh: FreshOption = False,
     params: ParamsFile = None,
     architecture: Architecture = None,
     precision: PrecisionOption = None,
@@ -140,14 +165,26 @@ def evaluate(
     files of a study in measures/, its metrics in metrics/, and results.json,
     which cleanset compare takes.
     """
-    from cleanset.edition.paths import Edition
-    from cleanset.evaluation.request import Request
     from cleanset.plumbing.file_locks import only_run
+    from cleanset.scoring.validity import forget_results
     from cleanset.studies.robustness import evaluation
 
-    wanted = Request(images, model, architecture, precision=precision, device=device, hub=hub)
     with only_run(out):
-        evaluated = evaluation.run(Edition(edition), wanted, out, params)
+        if fresh:
+            forget_results(out)
+        evaluated = evaluation.run(
+            asked(
+                images=images,
+                model=model,
+                out=out,
+                params=params,
+                architecture=architecture,
+                precision=precision,
+                device=device,
+                hub=hub,
+                edition=edition,
+            )
+        )
     if form is None:
         show(evaluation.as_text(evaluated))
         return

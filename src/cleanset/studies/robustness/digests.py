@@ -373,3 +373,9 @@ class ShownPixels:
     @property
     def _folder(self) -> Path:
         return partial_shards(self.path.with_suffix(""))
+
+
+def shown_pixels(opened: OpenedStudy, plan: ChangePlan, sources: Sources) -> ShownPixels:
+    """The digests of a family's changed images in the folder of a command."""
+    path = opened.answers.folder / "digests" / f"{plan.name}.txt"
+    return ShownPixels(path, DigestRun(plan, sources, opened.params))

@@ -1,10 +1,9 @@
 """The command `robustness evaluate`: any models on any images, outside DVC, by the code of a study's stages."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -14,9 +13,9 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluation.arguments import Arguments
 from cleanset.evaluation.measures import NAN, Difference, Measure
-from cleanset.evaluation.request import Request
-from cleanset.evaluation.specs import Spec, ZooModel, file_stems
+from cleanset.evaluation.specs import Spec, ZooModel
 from cleanset.measure.comparability import (
     CardModel,
     ComparabilityCard,
@@ -29,14 +28,13 @@ from cleanset.measure.sets import EvaluationSet, SetImages
 from cleanset.measure.table import MeasureTable, cell
 from cleanset.plumbing.files import remove_abandoned
 from cleanset.plumbing.json_files import with_digest, write_json
-from cleanset.scoring.validity import library_versions, read_finished
+from cleanset.scoring.validity import library_versions
 from cleanset.studies.robustness.answers import installed_versions
 from cleanset.studies.robustness.cards import MEANING_OF_P, family_card
-from cleanset.studies.robustness.digests import DigestRun, ShownPixels
+from cleanset.studies.robustness.digests import shown_pixels
 from cleanset.studies.robustness.families import (
     CHANGING,
     FAMILIES,
-    ChangePlan,
     OpenedStudy,
     StudyParams,
     change_plan,
@@ -46,13 +44,11 @@ from cleanset.studies.robustness.families import (
     read_study_params,
 )
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.images import AnswerFiles, Sources, Study
 from cleanset.studies.robustness.measuring import Measured, measure, studied_of
 from cleanset.studies.robustness.opened_images import open_images
 from cleanset.studies.robustness.pages import whole_table
 
 if TYPE_CHECKING:
-    from cleanset.scoring.engine import Settings
     from cleanset.studies.robustness.answering import AnsweringModel
 
 
@@ -76,8 +72,8 @@ class Evaluated:
     """The models whose answers depend on more than the image."""
 
 
-def study_in_memory(edition: Edition, wanted: Request, out: Path, params_file: Path | None) -> OpenedStudy:
-    """The study that a command asks for: names are checked, params and all images read; no model is loaded.
+def request_of(edition: Edition, wanted: Arguments, out: Path, params_file: Path | None = None) -> OpenedStudy:
+    """What the arguments of a command ask for: names are checked, params and all images read; no model is loaded.
 
     `edition`: of the roles, which need not be that of the images. `params_file`: as a study's params.yaml; None: the
     defaults. Raises CleansetError; imports no torch.
@@ -88,16 +84,15 @@ def study_in_memory(edition: Edition, wanted: Request, out: Path, params_file: P
         check_hub(wanted.hub, names)
     params = _params(params_file, names, roles, edition.read_classes())
     images = open_images(str(wanted.name), edition, roles)
-    return OpenedStudy(
-        study=Study((params_file or out / "params.yaml").parent),
-        classes=images.classes,
-        params=params,
-        models=dict(zip(names, file_stems(names), strict=True)),
-        specs=dict(zip(names, specs, strict=True)),
+    return OpenedStudy.of_command(
+        specs,
+        images,
         score=score,
-        answers=AnswerFiles(out),
+        params=params,
+        out=out,
+        hub=wanted.hub,
+        folder=(params_file or out / "params.yaml").parent,
         stored=[spec.text for spec in specs if _is_stored(spec, images.edition, edition)],
-        given=images,
     )
 
 
@@ -110,28 +105,47 @@ def _is_stored(spec: Spec, of_images: Edition | None, edition: Edition) -> bool:
     return isinstance(spec, ZooModel) and spec.text in roles and all(path.is_file() for path in tables)
 
 
-def run(edition: Edition, wanted: Request, out: Path, params_file: Path | None = None) -> Evaluated:
-    """Measure the models; write their answers, CSV files, metrics and results into the folder `out`.
+def run(opened: OpenedStudy) -> Evaluated:
+    """Measure the models; write their answers, CSV files, metrics and results into the folder of the request.
 
-    `params_file`: as a study's params.yaml. Finished results of an earlier run in `out` are reused. Names are
-    checked and all images are read before torch is imported. Raises CleansetError with the remedy.
+    Finished results of an earlier run there are reused. Raises CleansetError with the remedy.
     """
+    out = opened.out
     for folder in (out, *(out / family.name for family in FAMILIES)):
         remove_abandoned(folder)
-    of_run = EvaluationRun.open(study_in_memory(edition, wanted, out, params_file))
-    opened, plans = of_run.opened, of_run.plans
     images = opened.images
     params = opened.params
+    sources = opened.sources()
+    plans = [change_plan(family, sources, params) for family in families_in(params)]
+    shown = {each.name: shown_pixels(opened, each, sources) for each in plans}
 
     from cleanset.evaluation.models import check_model
     from cleanset.scoring.decoding import worker_processes
+    from cleanset.scoring.engine import settings_for
+    from cleanset.studies.robustness.answering import StudyModels
 
     # report a missing weights file before spending hours on another model
     for spec in opened.specs.values():
         check_model(spec)
     worker_processes(CHANGING)
-    of_cards = of_run.answer()
-    studied = studied_of(opened, of_run.sources)
+    models = StudyModels(opened, settings_for(opened.score))
+    of_cards = dict[str, CardModel]()
+    random = list[str]()
+    problems = list[CleansetError]()
+    for name in opened.stems:
+        # a model that fails does not stop the others
+        try:
+            target = models.load(name)
+            of_cards[name] = _card(target)
+            if _is_random(target, images):
+                random.append(name)
+            for plan in plans:
+                models.answer(name, plan, sources, shown[plan.name])
+        except CleansetError as error:
+            problems.append(error)
+    if problems:
+        raise problems[0]
+    studied = studied_of(opened, sources)
     official = [plan.name for plan in plans if plan.changing.is_official]
     notices = {
         plan.name: notice(plan.family, params, images.rows, images.classes, is_official=plan.name in official)
@@ -142,20 +156,20 @@ def run(edition: Edition, wanted: Request, out: Path, params_file: Path | None =
             each,
             params,
             edition_classes=len(images.edition_classes),
-            digests=of_run.shown[each.name].finish(),
+            digests=shown[each.name].finish(),
             models=of_cards,
         )
         for each in plans
     }
-    limits = [not_deterministic(name) for name in of_run.random]
+    limits = [not_deterministic(name) for name in random]
     measured = measure(
         studied, notices, out / "measures", out / "metrics", official=official, cards=cards, limits=limits
     )
-    evaluated = Evaluated(images=images, measured=measured, notices=notices, cards=cards, random=of_run.random)
+    evaluated = Evaluated(images=images, measured=measured, notices=notices, cards=cards, random=random)
     results = content(evaluated, official)
     write_json(out / RESULTS, with_digest(results))
-    if wanted.hub is not None:
-        write_hub(wanted.hub, parse_results(results, images.name), opened.models)
+    if opened.hub is not None:
+        write_hub(opened.hub, parse_results(results, images.name), opened.stems)
     return evaluated
 
 
@@ -205,102 +219,27 @@ def _params(path: Path | None, names: Sequence[str], roles: Sequence[str], class
     return found.model_copy(update={"images": "union"})
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class EvaluationRun:
-    """The models of a command, and what is shown to them; torch is imported when a model is loaded."""
+def _is_random(target: "AnsweringModel", images: EvaluationSet) -> bool:
+    """Whether the answers of a model depend on more than the image."""
+    from cleanset.scoring.engine import dependence_of
 
-    opened: OpenedStudy
-    sources: Sources
-    plans: Sequence[ChangePlan]
-    """The changed images of each family."""
-    shown: Mapping[str, ShownPixels]
-    """Their digests, by family."""
-    random: list[str] = field(default_factory=list)
-    """Filled with the models whose answers depend on more than the image."""
+    files = images.files
+    return dependence_of(target.model, SetImages(files), list(files), target.settings) is not None
 
-    @classmethod
-    def open(cls, opened: OpenedStudy) -> Self:
-        """Find the changed images of a study in memory. Raises CleansetError as `change_plan` does."""
-        sources = opened.sources()
-        plans = [change_plan(family, sources, opened.params) for family in families_in(opened.params)]
-        digests = opened.answers.folder / "digests"
-        shown = {
-            each.name: ShownPixels(digests / f"{each.name}.txt", DigestRun(each, sources, opened.params))
-            for each in plans
+
+def _card(target: "AnsweringModel") -> CardModel:
+    """A model's part of the cards."""
+    from cleanset.evaluation.models import preprocessing_digest
+
+    return card_model(
+        {
+            "weights_sha256": target.model.weights_sha256,
+            "preprocessing": target.model.preprocessing.name,
+            "preprocessing_sha256": preprocessing_digest(target.model.preprocessing),
+            "precision": target.settings.precision,
+            "versions": {**library_versions(), **installed_versions()},
         }
-        return cls(opened=opened, sources=sources, plans=plans, shown=shown)
-
-    @cached_property
-    def settings(self) -> "Settings":
-        """How the models are run."""
-        from cleanset.scoring.engine import settings_for
-
-        return settings_for(self.opened.score)
-
-    def answer(self) -> dict[str, CardModel]:
-        """Write the answers that are not there yet, of as many models at a time as memory allows.
-
-        Returns the models' parts of the cards, by name. Raises CleansetError for a model that cannot be loaded; the
-        answers of those before it are then written.
-        """
-        from cleanset.studies.robustness.answering import fit_together
-
-        cards = dict[str, CardModel]()
-        waiting = list["AnsweringModel"]()
-        for name in self.opened.models:
-            try:
-                target = self.load(name)
-                cards[name] = self._card(target)
-            except CleansetError:
-                self.predict(waiting)
-                raise
-            if not fit_together([each.parameters() for each in [*waiting, target]]):
-                self.predict(waiting)
-                waiting = []
-            waiting.append(target)
-        self.predict(waiting)
-        return cards
-
-    def predict(self, targets: "Sequence[AnsweringModel]") -> None:
-        """Write the answers of models that are not there yet, each changed image made once for all."""
-        from cleanset.studies.robustness.answering import predict
-
-        for plan in self.plans:
-            lacking = [each for each in targets if not self.is_finished(each, plan)]
-            if lacking:
-                files = self.sources.files_in(plan.images)
-                predict(lacking, self.opened.params, plan, files, digests=self.shown[plan.name].taken())
-
-    def is_finished(self, target: "AnsweringModel", plan: ChangePlan) -> bool:
-        """Whether answers of this record are stored, and have not been modified since."""
-        path = target.answers.predictions(plan.name, target.stem)
-        made_from = target.made_from(self.opened.params, plan)
-        return read_finished(path.with_suffix(".json"), made_from, path) is not None
-
-    def load(self, name: str) -> "AnsweringModel":
-        """A model of the request; notes whether it is random. Raises CleansetError if it cannot be loaded."""
-        from cleanset.scoring.engine import dependence_of
-        from cleanset.studies.robustness.answering import StudyModels
-
-        files = self.sources.files
-        target = StudyModels(self.opened, self.settings).load(name)
-        if dependence_of(target.model, SetImages(files), list(files), self.settings) is not None:
-            self.random.append(name)
-        return target
-
-    def _card(self, target: "AnsweringModel") -> CardModel:
-        """A model's part of the cards."""
-        from cleanset.evaluation.models import preprocessing_digest
-
-        return card_model(
-            {
-                "weights_sha256": target.model.weights_sha256,
-                "preprocessing": target.model.preprocessing.name,
-                "preprocessing_sha256": preprocessing_digest(target.model.preprocessing),
-                "precision": self.settings.precision,
-                "versions": {**library_versions(), **installed_versions()},
-            }
-        )
+    )
 
 
 WITHOUT_INTERVAL = ("clean", "unchanged")

@@ -3,9 +3,9 @@
 No model, no torch.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,9 +13,10 @@ import pandas as pd
 from pydantic import Field, create_model
 
 from cleanset.classes import ClassTable
-from cleanset.edition.params import Engine, Params, Score, read_params
+from cleanset.edition.params import Params, read_params
 from cleanset.errors import CleansetError
 from cleanset.evaluation.specs import Spec, spec_of_entry
+from cleanset.measure.request import Request
 from cleanset.measure.sets import EvaluationSet, ImageFile
 from cleanset.plumbing.validation import Section, check_known, join_names, shown, validate
 from cleanset.plumbing.yaml_files import read_study_yaml
@@ -239,29 +240,18 @@ def read_study_params(
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class OpenedStudy:
-    """Models, images and changes to measure: of a study, each file read once, or of a command, built in memory."""
+class OpenedStudy(Request[StudyParams]):
+    """What a study of robustness, or `robustness evaluate`, is asked: its changed images and where answers are kept."""
 
-    study: Study
-    """The paths of the study; of a command: of masks, photographs and generated images."""
-    classes: ClassTable
-    """The class table of the images."""
-    params: StudyParams
-    """What is measured, and how."""
-    models: Mapping[str, str]
-    """The stem of a model's files, by its name."""
-    specs: Mapping[str, Spec]
-    """The models that have a network, by name."""
-    score: Score
-    """How they are run."""
-    engine: Engine = "local"
-    """What computes answers and digests."""
-    answers: AnswerFiles
-    """Where answers are kept."""
-    stored: Collection[str] = ()
-    """The models whose scores the edition stores: answers to clean images are compared with them."""
-    given: EvaluationSet | None = None
-    """The images of a command; None: those that stage images found."""
+    @property
+    def study(self) -> Study:
+        """The paths of the study; of a command: of masks, photographs and generated images."""
+        return Study(self.folder)
+
+    @property
+    def answers(self) -> AnswerFiles:
+        """Where answers are kept."""
+        return self.study.answers if self.is_study else AnswerFiles(self.out)
 
     @classmethod
     def read(cls, study: Study) -> Self:
@@ -272,16 +262,18 @@ class OpenedStudy:
         entries = {**edition.models, **params.further_models}
         networks = {role: each for role, each in entries.items() if isinstance(each, str) or not each.is_list}
         return cls(
-            study=study,
+            folder=study.folder,
+            out=study.folder / "data",
+            is_study=True,
             classes=classes,
+            open_images=partial(_images_of, study, classes, list(edition.models), params),
             params=params,
-            models={role: role for role in params.models(edition.models)},
+            stems={role: role for role in params.models(edition.models)},
             specs={
                 role: spec_of_entry(role, each, study.edition.folder, study.folder) for role, each in networks.items()
             },
             score=edition.score,
             engine=params.engine or edition.engine,
-            answers=study.answers,
             stored=list(edition.models),
         )
 
@@ -300,33 +292,12 @@ class OpenedStudy:
         found = self.specs.get(name)
         return found or spec_of_entry(name, self.edition.network(name), self.study.edition.folder)
 
-    @cached_property
-    def images(self) -> EvaluationSet:
-        """The images, of a study as stage images found them."""
-        if self.given is not None:
-            return self.given
-        rows = read_table(self.study.images, STUDY_IMAGES, self.classes)
-        roles = self.roles
-        found = set_of_rows(
-            f"finished sets of {join_names(roles)}",
-            rows,
-            files_of(self.study.edition, rows),
-            self.study.edition,
-            self.classes,
-        )
-        return replace(
-            found,
-            owners=roles,
-            selections=SELECTIONS if self.params.images == "union" else ("own",),
-            selected_by=roles[0] if len(roles) == 1 else None,
-        )
-
     def sources(self) -> Sources:
         """The sources of the changed images, of a study as stage images found them."""
         found = self.images
         masks = (
             read_table(self.study.masks_table, MASKS, self.classes)
-            if self.given is None
+            if self.is_study
             else masks_found(found.rows, found.files, self.study.masks, self.params, classes=self.classes)
         )
         return Sources(
@@ -337,6 +308,20 @@ class OpenedStudy:
             study=self.study,
             edition=found.edition,
         )
+
+
+def _images_of(study: Study, classes: ClassTable, roles: Sequence[str], params: StudyParams) -> EvaluationSet:
+    """The images of a study, as its stage images found them."""
+    rows = read_table(study.images, STUDY_IMAGES, classes)
+    found = set_of_rows(
+        f"finished sets of {join_names(roles)}", rows, files_of(study.edition, rows), study.edition, classes
+    )
+    return replace(
+        found,
+        owners=roles,
+        selections=SELECTIONS if params.images == "union" else ("own",),
+        selected_by=roles[0] if len(roles) == 1 else None,
+    )
 
 
 def _with_trained_on(path: Path, params: StudyParams) -> StudyParams:

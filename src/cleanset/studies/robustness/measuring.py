@@ -335,7 +335,7 @@ def studied_of(opened: OpenedStudy, sources: Sources) -> Studied:
         masks=sources.masks,
         classes=opened.classes,
         params=opened.params,
-        models=opened.models,
+        models=opened.stems,
         owners=images.owners,
         selections=images.selections,
         files=opened.answers,

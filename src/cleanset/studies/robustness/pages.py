@@ -160,13 +160,14 @@ def save_sheets(
         rows = spread_over_classes(plan.images, sheet.images)
         if rows.empty:
             continue
-        (folder / images).mkdir(parents=True)
         changed = plan.changed_images(sources.files_in(rows), params)
         found[plan.name] = []
         for file, image_id, class_index in zip(rows["file"], rows["image_id"], rows["class_index"], strict=True):
             files = {change: f"{images}/{image_id}_{change[0]}_{change[1]}.jpg" for change in changes}
             for (change, step), name in files.items():
                 small = changed(ChangeName(file, change, step)).resize(SHOWN_SIZE, Image.Resampling.BICUBIC)
+                # an id of your own images has folders
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(jpeg(np.asarray(small), QUALITY))
             found[plan.name].append(SheetImage(image_id, sources.classes.names[class_index].name, files))
     return found

@@ -1,8 +1,8 @@
 """The plans of a study of robustness and of `robustness evaluate`: changed images, and the answers to them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Params
@@ -12,21 +12,19 @@ from cleanset.planning.stages import StageStates, stage_states, without_network
 from cleanset.planning.work import IMAGE_BYTES, Count, Passes, Plan, Work
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.engine import settings_for
-from cleanset.scoring.parts import FinishedPart
-from cleanset.scoring.shards import finished_shards
 from cleanset.studies.robustness import answering
-from cleanset.studies.robustness.answering import AnsweringModel, StudyModels, plan_for
-from cleanset.studies.robustness.evaluation import EvaluationRun
+from cleanset.studies.robustness.answering import StudyModels, plan_for
+from cleanset.studies.robustness.digests import shown_pixels
 from cleanset.studies.robustness.families import (
     CHANGING,
     FAMILIES,
     ChangePlan,
     OpenedStudy,
-    StudyParams,
     change_plan,
+    families_in,
 )
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.images import Study
+from cleanset.studies.robustness.images import Sources, Study
 
 ANSWER_BYTES = 80
 """Bytes of an answer in a table, about."""
@@ -66,30 +64,16 @@ def answers_work(work: Work, clean: int, changes: int) -> Work:
     )
 
 
-def finished_part(model: AnsweringModel, params: StudyParams, change: ChangePlan) -> FinishedPart:
-    """What an interrupted run with the same inputs has finished."""
-    folder = model.answers.partial(change.name, model.stem or model.name)
-    return finished_shards(folder, model.made_from(params, change).fingerprint)
-
-
 def plan(study: Study) -> Plan:
     """The plan of a study of robustness; nothing is written or downloaded.
 
     Raises CleansetError for params, images or masks that no stage would take.
     """
     opened = OpenedStudy.read(study)
-    counted = _CountedStudy(
-        opened=opened,
-        models=StudyModels(opened, settings_for(opened.score)),
-        states=stage_states(study.folder),
-    )
-    notes = []
-    changes = dict[str, ChangePlan]()
-    if study.images.is_file():
-        sources = opened.sources()
-        changes = {family.name: change_plan(family, sources, opened.params) for family in FAMILIES}
-    else:
-        notes.append(images_not_here(study, opened.edition, opened.classes))
+    counted = _Counted(opened=opened, states=stage_states(study.folder))
+    has_images = study.images.is_file()
+    notes = [] if has_images else [images_not_here(study, opened.edition, opened.classes)]
+    changes = counted.changes(FAMILIES) if has_images else {}
     works = [
         counted.work(family, changes.get(family.name), role)
         for family in FAMILIES
@@ -99,79 +83,74 @@ def plan(study: Study) -> Plan:
     return Plan(name=str(study.folder), works=[without_network("images", counted.states), *works, *tables], notes=notes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CountedStudy:
-    """A study with its models, and the state of its stages."""
-
-    opened: OpenedStudy
-    models: StudyModels
-    states: StageStates
-
-    def work(self, family: Family, change: ChangePlan | None, role: str) -> Work:
-        """The answers of a model to a family; `change`: None where the study has no images yet."""
-        opened = self.opened
-        stage = f"{family.name}@{role}" if role in opened.roles else f"further@{role}"
-        start = partial(answering.run, opened.study, role, family.name)
-        work = Work(name=family.name, model=role, stage=stage, state=self.states.state(stage), start=start)
-        if work.state == "finished":
-            return work
-        changes = family.section_in(opened.params).changes()
-        if change is None:
-            expected = expected_images(opened.edition, opened.classes)
-            return answers_work(work, expected, 1 + len(changes))
-        own = plan_for(change, opened.params, role)
-        work = answers_work(work, len(own.images), 1 + len(changes))
-        if not opened.study.answers.partial(family.name, role).is_dir():
-            return work
-        try:
-            return replace(work, part=finished_part(self.models.load(role), opened.params, own))
-        except CleansetError as error:
-            return replace(work, remark=str(error))
-
-
-def counting(run: EvaluationRun) -> Count:
-    """Counts the answers of models to changed images; what is finished in the folder of the command is taken off.
+def counting(opened: OpenedStudy) -> Count:
+    """Counts the answers of a command's models to changed images; what is finished in its folder is taken off.
 
     Nothing is written or downloaded.
     """
-    counted = _CountedRun(run=run)
-    return lambda: Plan(name=run.opened.images.name, works=counted.works())
+    counted = _Counted(opened=opened, states=StageStates(changed=None))
+    families = families_in(opened.params)
+    changes = counted.changes(families)
+
+    def count() -> Plan:
+        works = [counted.work(family, changes[family.name], name) for family in families for name in opened.stems]
+        return Plan(name=opened.images.name, works=works)
+
+    return count
 
 
-@dataclass(kw_only=True)
-class _CountedRun:
-    """The models of a command, as far as they had to be opened."""
+@dataclass(frozen=True, kw_only=True)
+class _Counted:
+    """A study with the state of its stages, or a command, whose models are opened as far as they have begun."""
 
-    run: EvaluationRun
-    models: dict[str, AnsweringModel] = field(default_factory=dict)
+    opened: OpenedStudy
+    states: StageStates
 
-    def works(self) -> Sequence[Work]:
-        """A row for each family and model."""
-        opened = self.run.opened
-        return [self._work(change, name, stem) for change in self.run.plans for name, stem in opened.models.items()]
+    @cached_property
+    def models(self) -> StudyModels:
+        return StudyModels(self.opened, settings_for(self.opened.score))
 
-    def _work(self, change: ChangePlan, name: str, stem: str) -> Work:
-        work = Work(name=change.name, model=name, start=partial(self._start, change, name))
-        work = answers_work(work, len(change.images), 1 + len(change.changes))
-        answers = self.run.opened.answers
-        has_begun = answers.partial(change.name, stem).is_dir() or answers.predictions(change.name, stem).is_file()
-        if not has_begun or lacks_weights(self.run.opened.spec_of(name)):
+    @cached_property
+    def sources(self) -> Sources:
+        return self.opened.sources()
+
+    def changes(self, families: Sequence[Family]) -> dict[str, ChangePlan]:
+        """The changed images by family. Raises CleansetError for images or masks that cannot be used."""
+        return {family.name: change_plan(family, self.sources, self.opened.params) for family in families}
+
+    def work(self, family: Family, change: ChangePlan | None, name: str) -> Work:
+        """The answers of a model to a family; `change`: None where the study has no images yet."""
+        opened = self.opened
+        work = Work(name=family.name, model=name)
+        if opened.is_study:
+            stage = f"{family.name}@{name}" if name in opened.roles else f"further@{name}"
+            start = partial(answering.run, opened.study, name, family.name)
+            work = replace(work, stage=stage, state=self.states.state(stage), start=start)
+        elif change is not None:
+            work = replace(work, start=partial(self._start, change, name))
+        if work.state == "finished":
+            return work
+        steps = 1 + len(family.section_in(opened.params).changes())
+        if change is None:
+            return answers_work(work, expected_images(opened.edition, opened.classes), steps)
+        own = plan_for(change, opened.params, name)
+        work = answers_work(work, len(own.images), steps)
+        stem = opened.stems[name]
+        is_command = not opened.is_study
+        is_kept = is_command and opened.answers.predictions(family.name, stem).is_file()
+        has_begun = is_kept or opened.answers.partial(family.name, stem).is_dir()
+        if not has_begun or (is_command and lacks_weights(opened.spec_of(name))):
             return work
         try:
-            model = self._model(name)
+            model = self.models.load(name)
         except CleansetError as error:
             return replace(work, remark=str(error))
-        if self.run.is_finished(model, change):
+        if is_kept and model.is_finished(opened.params, own):
             return replace(work, state="finished")
-        return replace(work, part=finished_part(model, self.run.opened.params, change))
-
-    def _model(self, name: str) -> AnsweringModel:
-        if name not in self.models:
-            self.models[name] = self.run.load(name)
-        return self.models[name]
+        return replace(work, part=model.finished_part(opened.params, own))
 
     def _start(self, change: ChangePlan, name: str) -> None:
         """Answer as the command does."""
-        check_model(self.run.opened.spec_of(name))
+        check_model(self.opened.spec_of(name))
         worker_processes(CHANGING)
-        replace(self.run, plans=[change]).predict([self._model(name)])
+        self.models.answer(name, change, self.sources, shown_pixels(self.opened, change, self.sources))

@@ -10,10 +10,11 @@ import pytest
 from PIL import Image
 
 from cleanset.classes import class_table, imagenet
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, InputError
 from cleanset.image_ids import ImageNames
 from cleanset.images.boxes import Box
 from cleanset.studies.robustness.images import MASKS
+from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.scenarios.imagenet_s import imagenet_s_wnids
 from cleanset.studies.robustness.scenarios.mask_files import (
     MaskSource,
@@ -21,6 +22,7 @@ from cleanset.studies.robustness.scenarios.mask_files import (
     find_masks,
     has_scenarios,
     mask_table,
+    masks_found,
 )
 from cleanset.studies.robustness.scenarios.mask_formats import read_regions
 from cleanset.studies.robustness.scenarios.masks import base_regions, cropped_regions
@@ -140,6 +142,30 @@ def test_a_mask_of_no_image(tmp_path: Path) -> None:
         (folder / name).write_bytes(b"")
         with pytest.raises(CleansetError, match="mask of an unknown image"):
             find_masks([DRAWN._replace(folder=folder)], NAMES)
+
+
+def test_masks_are_named_by_your_own_ids(tmp_path: Path) -> None:
+    """With or without the image's suffix; one of no image is there by its path."""
+    for name in ("pond/T1.png", "pond/T2.jpg.png", "T3.png", "sea/T1.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    own = class_table([("lake", "lake"), ("pond", "pond")], "here")
+    names = ImageNames(["pond/T1.png", "pond/T2.jpg", "lake/T3.jpg"], own)
+    found = find_masks([MaskSource(tmp_path)], names)
+    assert {image_id: mask.path.relative_to(tmp_path).as_posix() for image_id, mask in found.items()} == {
+        "lake/T3.jpg": "T3.png",
+        "pond/T1.png": "pond/T1.png",
+        "pond/T2.jpg": "pond/T2.jpg.png",
+        "sea/T1.png": "sea/T1.png",
+    }
+
+
+def test_masks_of_none_of_the_images(tmp_path: Path) -> None:
+    (tmp_path / "drawn").mkdir()
+    (tmp_path / "drawn" / "ILSVRC2012_val_00000009.png").write_bytes(png(mask((10, 10, 40, 40))))
+    params = CommonParams.model_validate({"masks": [{"folder": "drawn", "origin": "person"}]})
+    with pytest.raises(InputError, match=f"^0 of 1 masks in {tmp_path} are of images that are measured; expected"):
+        masks_found(image().row(), {}, tmp_path, params, imagenet(), is_placed=False)
 
 
 def test_two_masks_of_one_image(tmp_path: Path) -> None:

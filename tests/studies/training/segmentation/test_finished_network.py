@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
-from cleanset.classes import imagenet
+from cleanset.classes import class_table, imagenet
 from cleanset.errors import CleansetError
 from cleanset.image_ids import ImageNames
 from cleanset.images.preprocessing import Pixels
@@ -203,6 +203,13 @@ def test_the_robustness_study_reads_the_masks(tmp_path: Path) -> None:
     assert table["origin"].tolist() == ["model", "model"]
     assert '"run": "fpn"' in (tmp_path / "predicted" / MASKS_MADE_WITH).read_text()
     assert write_model_masks(tmp_path / "one", images()[:1], red, classes=CLASSES, made_with={}) == ["1 mask"]
+
+
+def test_masks_of_your_own_images_lie_in_their_folders(tmp_path: Path) -> None:
+    own = [UnmaskedImage("pond/a.jpg", CLASSES[0], "whole", None)]
+    write_model_masks(tmp_path / "predicted", own, red, classes=CLASSES, made_with={})
+    names = ImageNames(["pond/a.jpg"], class_table([("lake", "lake"), ("pond", "pond")], "here"))
+    assert list(find_masks([MaskSource(tmp_path / "predicted", "png", ORIGIN)], names)) == ["pond/a.jpg"]
 
 
 def test_masks_of_a_crop_lie_in_the_original() -> None:

@@ -19,7 +19,7 @@ from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, box_of
 from cleanset.measure.sets import SetImages
-from cleanset.plumbing.files import new_folder, write_text
+from cleanset.plumbing.files import new_folder, write_bytes, write_text
 from cleanset.plumbing.progress import tracked
 from cleanset.plumbing.validation import check_known, shown
 from cleanset.scoring.checkpoints import read_tensors
@@ -86,7 +86,7 @@ def write_model_masks(
             mask = object_of(image.file, label_of(image.class_index, classes))
             if mask.any() and not mask.all():
                 whole = Image.fromarray(in_original(mask, image.crop, image.size))
-                (partial / f"{image.image_id}.png").write_bytes(mask_png(whole))
+                write_bytes(partial / f"{image.image_id}.png", mask_png(whole))
                 written += 1
             else:
                 without[NO_MASK_REASONS[1 + mask.any()]] += 1

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from pydantic import ValidationError
 
@@ -14,8 +15,8 @@ from cleanset.plumbing.validation import first_problem
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A request to measure models on a set, or on the images of a list, as named on the command line."""
+class Arguments:
+    """The arguments of a command that measures models on a set, or on the images of a list."""
 
     name: str
     """Of the set or the list."""
@@ -55,6 +56,42 @@ class Request:
 
     factors: Path | None = None
     """File of ImageNet-X's annotations, by whose factors errors are measured, too."""
+
+    @classmethod
+    def of_options(
+        cls,
+        *,
+        images_of: str,
+        model: Sequence[str] | None,
+        predictions: Sequence[str] | None,
+        labels_in: Path | None,
+        architecture: str | None,
+        role: str | None,
+        restricted: bool,
+        factors: Path | None,
+        precision: str | None,
+        device: str | None,
+        out: Path | None,
+        hub: Path | None,
+        report: Path | None,
+        **_: object,
+    ) -> Self:
+        """The options of `evaluate` and of its plan; how results are printed is no part of them."""
+        return cls(
+            name=images_of,
+            models=model or [],
+            architecture=architecture,
+            role=role,
+            precision=precision,
+            device=device,
+            out=out,
+            predictions=predictions or [],
+            report=report,
+            hub=hub,
+            restricted=restricted,
+            labels=labels_in,
+            factors=factors,
+        )
 
     @property
     def names(self) -> list[str]:
