@@ -181,5 +181,5 @@ def test_predictions_are_evaluated_by_the_core_alone(repository: Path, tmp_path:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "1 image" in done.stdout
+    assert "1 image" in " ".join(done.stdout.split())
     assert "100.00 %" in done.stdout

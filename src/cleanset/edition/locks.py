@@ -72,7 +72,12 @@ def _repair(lock: Path, copy: Path) -> list[str]:
 
 def _is_cut(text: str) -> bool:
     """Whether a dvc.lock is the beginning of a whole one: all is in order but for the stage at its end."""
-    return is_whole("".join(re.split(r"(?m)^(?=  \S)", text)[:-1]))
+    return is_whole("".join(stage_texts(text)[:-1]))
+
+
+def stage_texts(lock: str) -> list[str]:
+    """The text of a dvc.lock in parts: what precedes the stages, and each stage."""
+    return re.split(r"(?m)^(?=  \S)", lock)
 
 
 def _whole_versions(lock: Path, copy: Path) -> list[tuple[str, str]]:

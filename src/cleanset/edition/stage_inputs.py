@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from cleanset.edition.dvc_files import LockedStage, load_yaml, md5_of_list, stages_in
+from cleanset.edition.locks import stage_texts
 from cleanset.errors import PACKAGE, CleansetError
 from cleanset.plumbing.files import (
     FileState,
@@ -369,7 +370,7 @@ def _unlock(project: Path, name: str) -> None:
             with suppress(OSError):
                 path.parent.rmdir()
     lock = project / "dvc.lock"
-    parts = re.split(r"(?m)^(?=  \S)", read_text(lock, "run cleanset doctor"))
+    parts = stage_texts(read_text(lock, "run cleanset doctor"))
     kept = [part for part in parts if not part.startswith(f"  {name}:\n")]
     if len(kept) > 1:
         write_text(lock, "".join(kept))

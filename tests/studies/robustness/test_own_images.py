@@ -128,12 +128,12 @@ def test_attacks(own: Edition, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("family", ["corruptions", "perturbations", "scenarios"])
-def test_published_images_need_imagenet(family: str, own: Edition, folder: Path) -> None:
+def test_published_images_that_are_not_there(family: str, own: Edition, folder: Path) -> None:
     params = FEW | {family: {"names": ["snow"], "published": "published"}}
-    assert evaluate(folder, own.export("images"), params=params) == (
-        1, "", f"error: {family}.published: needs the images of ImageNet, which these are not; expected published: "
-        "null\n",
-    )  # fmt: skip
+    code, shown, errors = evaluate(folder, own.export("images"), params=params)
+    assert (code, shown) == (1, "")
+    assert errors.startswith("error: published: no folder; expected a folder with <")
+    assert errors.endswith(f": correct {family}.published in params.yaml\n")
 
 
 def test_masks_of_imagenet_need_imagenet(own: Edition) -> None:
