@@ -213,4 +213,4 @@ def test_one_function_alone_starts_servers_and_one_page_alone_has_no_token() -> 
                     (people,) = (each.value for each in keywords if each.arg == "people")
                     unguarded += [ast.unparse(people)] * ("None" in ast.unparse(people))
     assert listening == {"web/pages.py"}
-    assert unguarded == ["{'study': ''} if public_url is None else None"]
+    assert unguarded == ["{'study': ''} if at.public_url is None else None"]

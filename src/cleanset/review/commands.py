@@ -41,8 +41,9 @@ def serve(
     """Review images in the browser."""
     check_reviewers(reviewers, "--share" if share else None)
     from cleanset.review.page import server
+    from cleanset.web.pages import PageAddress
 
-    address = server.PageAddress(host, port, browser=browser, public_url=public_url)
+    address = PageAddress(host, port, browser=browser, public_url=public_url)
     server.run(Edition(edition), reviewers, address, look_again=look_again, share=share)
 
 
@@ -80,8 +81,9 @@ def audit(
         typer.echo(audit_report.outlook(plan))
     if auditors:
         from cleanset.review.page import server
+        from cleanset.web.pages import PageAddress
 
-        address = server.PageAddress(host, port, browser=browser, public_url=public_url)
+        address = PageAddress(host, port, browser=browser, public_url=public_url)
         server.run(Edition(edition), auditors, address, plan=plan)
 
 
@@ -100,8 +102,9 @@ def labels(
     check_reviewers(reviewers or [])
     if reviewers:
         from cleanset.review.page import server
+        from cleanset.web.pages import PageAddress
 
-        address = server.PageAddress(host, port, browser=browser, public_url=public_url)
+        address = PageAddress(host, port, browser=browser, public_url=public_url)
         server.run(Edition(edition), reviewers, address, labels=True)
         return
     from cleanset.review.labels import as_opinions, contradictions_in, opinions_on, studies_of

@@ -7,6 +7,7 @@ import webbrowser
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -52,6 +53,20 @@ KEPT = {"Cache-Control": "private, max-age=86400, immutable"}
 FRESH = {"Cache-Control": "no-store"}
 
 
+@dataclass(frozen=True, slots=True)
+class PageAddress:
+    """Where a page is served, and how people reach it.
+
+    `port`: None for its usual one, 0 for any free one. `browser`: whether the page is opened there. `public_url`: the
+    page's address at a reverse proxy or a forwarded port.
+    """
+
+    host: str
+    port: int | None
+    browser: bool
+    public_url: str | None
+
+
 def usual_port(folder: Path, name: str) -> int:
     """The same port for the same folder and name every time, so that a tab left open finds its server again."""
     # not hash(), which gives another number in every process
@@ -65,21 +80,18 @@ def run_page(
     folder: Path,
     name: str,
     people: Mapping[str, str] | None,
-    host: str,
-    port: int | None,
-    browser: bool,
+    at: PageAddress,
     command: str = "cleanset review",
-    public_url: str | None = None,
 ) -> None:
-    """Serve an application, created once the port is bound, until Ctrl+C; `port`: None for its own, 0 for any free one.
+    """Serve an application, created once the port is bound, until Ctrl+C.
 
     `announcement`: the line printed, with the address in place of `{}`; `command`: the command named in refusals.
     `folder`, `name`: what is served, for `usual_port`. `people`: the token of each by name; an empty one is made. Each
-    has an address; of several, each has a line, and no browser is opened. None: the page is everybody's. `public_url`:
-    the page's address at a reverse proxy or a forwarded port.
+    has an address; of several, each has a line, and no browser is opened. None: the page is everybody's.
     """
-    public = None if public_url is None else public_origin(public_url)
-    bound = bind_usual(host, usual_port(folder, name)) if port is None else bind(host, port)
+    host = at.host
+    public = None if at.public_url is None else public_origin(at.public_url)
+    bound = bind_usual(host, usual_port(folder, name)) if at.port is None else bind(host, at.port)
     port = bound.getsockname()[1]
     is_local = is_loopback(host if public is None else urlsplit(public).hostname or "")
     tokens = None if people is None else _tokens_of(people, folder, command, is_local)
@@ -94,7 +106,7 @@ def run_page(
     if len(links) > 1:
         told = "\n".join(f"{person}: {site}{link}" for person, link in links.items())
     here = address("localhost" if host in ANY_HOST else host, port) + next(iter(links.values()))
-    server = AnnouncingServer(config, announcement.format(told), here if browser and len(links) == 1 else None)
+    server = AnnouncingServer(config, announcement.format(told), here if at.browser and len(links) == 1 else None)
     with suppress(KeyboardInterrupt):
         server.run(sockets=[bound])
 

@@ -8,7 +8,6 @@ import gc
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from fastapi import FastAPI, Request
@@ -58,25 +57,10 @@ TILE_PIXELS = 360
 """Longest side of an image among one's own last verdicts, and in the guidelines."""
 
 
-@dataclass(frozen=True, slots=True)
-class PageAddress:
-    """Where a page is served, and how people reach it."""
-
-    host: str
-    port: int | None
-    """None for the usual one of the edition, 0 for any free one."""
-
-    browser: bool
-    """Whether the page is opened in the browser."""
-
-    public_url: str | None
-    """The address behind a reverse proxy."""
-
-
 def run(
     edition: Edition,
     reviewers: Sequence[str],
-    address: PageAddress,
+    address: pages.PageAddress,
     *,
     look_again: Path | None = None,
     plan: AuditPlan | None = None,
@@ -130,10 +114,7 @@ def run(
         folder=edition.folder,
         name="team" if team else reviewers[0],
         people=kept_tokens(secret, team) if team else dict.fromkeys(reviewers, ""),
-        host=address.host,
-        port=address.port,
-        browser=address.browser,
-        public_url=address.public_url,
+        at=address,
     )
 
 

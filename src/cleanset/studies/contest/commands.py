@@ -26,21 +26,13 @@ ContestFolder = Annotated[
 On = Annotated[datetime.datetime, typer.Option("--on", help="A day such as 2026-11-27, in UTC.", formats=["%Y-%m-%d"])]
 At = Annotated[
     datetime.datetime | None,
-    typer.Option(
-        "--at",
-        help="The instant, for a contest that is made up.",
-        formats=["%Y-%m-%dT%H:%M:%SZ"],
-        show_default="now",
-    ),
+    typer.Option("--at", help="The instant, if it is made up.", formats=["%Y-%m-%dT%H:%M:%SZ"], show_default="now"),
 ]
 
 
 @app.command()
 def check(
-    path: Annotated[
-        Path | None,
-        typer.Argument(help="An entry that is to be entered.", show_default="the whole log"),
-    ] = None,
+    path: Annotated[Path | None, typer.Argument(help="A new entry.", show_default="the whole log")] = None,
     runs: Annotated[bool, typer.Option("--runs", help="Compute the answers of models in all runs again.")] = False,
     at: At = None,
     contest: ContestFolder = HERE,
@@ -146,6 +138,7 @@ def judge(
     answer at once in answers/<id>/<week>.yaml, which the organizers enter.
     """
     from cleanset.studies.contest.judge_page import server
+    from cleanset.web.pages import PageAddress
 
     day = on or datetime.datetime.now(datetime.UTC)
-    server.run(contest, judge, day.date(), host=host, port=port, browser=browser, public_url=public_url)
+    server.run(contest, judge, day.date(), PageAddress(host, port, browser=browser, public_url=public_url))

@@ -124,9 +124,10 @@ def serve(
     """
     from cleanset.studies.realness import serving
     from cleanset.studies.realness.study_server import ServeSettings
+    from cleanset.web.pages import PageAddress
 
     wanted = settings_of(ServeSettings, settings, "--settings")
-    serving.serve_study(plan, host, port, browser=browser, settings=wanted, public_url=public_url)
+    serving.serve_study(plan, PageAddress(host, port, browser=browser, public_url=public_url), wanted)
 
 
 @app.command()

@@ -19,16 +19,14 @@ from cleanset.studies.realness.plan import page_data
 from cleanset.studies.realness.plan_files import PAGE_IMAGES
 from cleanset.studies.realness.planning import STATIC, static_file
 from cleanset.studies.realness.study_server import ANSWERS_FOLDER, GivenAnswer, PageVisit, ServeSettings, StudyServer
-from cleanset.web.pages import FRESH, new_application, run_page
+from cleanset.web.pages import FRESH, PageAddress, new_application, run_page
 
 # ten times what the longest answer takes
 MAX_BODY_BYTES = 4_000
 
 
-def serve_study(
-    plan: Path, host: str, port: int | None, browser: bool, settings: ServeSettings, public_url: str | None = None
-) -> None:
-    """Serve a plan's page until Ctrl+C; `port` None is the usual one, 0 any free one."""
+def serve_study(plan: Path, at: PageAddress, settings: ServeSettings) -> None:
+    """Serve a plan's page until Ctrl+C."""
     server = StudyServer(plan, settings)
     found = f"{server.complete} of {server.wanted} people complete"
     announcement = f"Study, {found}: {{}}  (Ctrl+C ends it; answers are saved in {plan / ANSWERS_FOLDER})"
@@ -38,12 +36,9 @@ def serve_study(
         folder=plan,
         name="study",
         # people whom a recruiting service sends have no token
-        people={"study": ""} if public_url is None else None,
-        host=host,
-        port=port,
-        browser=browser,
+        people={"study": ""} if at.public_url is None else None,
+        at=at,
         command="cleanset study",
-        public_url=public_url,
     )
 
 

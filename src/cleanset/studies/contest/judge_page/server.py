@@ -19,7 +19,6 @@ from cleanset.images.outlines import MAX_COORDINATE
 from cleanset.plumbing.file_locks import only_run
 from cleanset.studies.contest.judge_page.session import JudgeSession
 from cleanset.studies.contest.judge_page.tab import JudgeTab
-from cleanset.studies.contest.judging import JudgeTask
 from cleanset.web import MIN_SHOWN_SECONDS, pages
 from cleanset.web.keys import SentKey
 
@@ -31,9 +30,15 @@ def render(tab: JudgeTab) -> str:
     """The HTML of the page, which the tab shows from then on."""
     tab.note_shown()
     session = tab.session
+    task = tab.task
+    draft = None if task is None else session.draft_of(task)
     content: dict[str, object] = {
         "tab": tab,
         "session": session,
+        "task": task,
+        "draft": draft,
+        "size": None if task is None else _size(session, task.sha256),
+        "object": draft and draft.object_of(session.groups),
         "groups": session.groups,
         "done": sum(task.sha256 in session.answers for task in session.tasks),
         "all": len(session.tasks),
@@ -42,18 +47,14 @@ def render(tab: JudgeTab) -> str:
         "min_shown_seconds": MIN_SHOWN_SECONDS,
     }
     mode = tab.state if tab.state in ("instructions", "end") else "image"
-    if mode == "image" and tab.task is not None:
-        content |= _of_image(session, tab.task)
     return _templates().get_template(f"{mode}.html").render(content, mode=mode)
 
 
-def _of_image(session: JudgeSession, task: JudgeTask) -> dict[str, object]:
-    """What the page shows of an image; `size` None: it cannot be shown."""
-    draft = session.draft_of(task)
-    size = None
+def _size(session: JudgeSession, sha256: str) -> tuple[int, int] | None:
+    """The size of an image; None: it cannot be shown."""
     with suppress(CleansetError):
-        size = session.size(task.sha256)
-    return {"task": task, "draft": draft, "size": size, "object": draft.object_of(session.groups)}
+        return session.size(sha256)
+    return None
 
 
 @cache
@@ -114,17 +115,8 @@ def serve_images(app: FastAPI, session: JudgeSession) -> None:
         return pages.image_response(data, pages.KEPT)
 
 
-def run(
-    folder: Path,
-    judge: str,
-    on: datetime.date,
-    *,
-    host: str,
-    port: int | None,
-    browser: bool,
-    public_url: str | None,
-) -> None:
-    """Serve the judge page of a contest to one judge; `port` None is the usual one, 0 any free one."""
+def run(folder: Path, judge: str, on: datetime.date, at: pages.PageAddress) -> None:
+    """Serve the judge page of a contest to one judge."""
     session = JudgeSession(folder, judge, on)
     # the server has the answers in memory: a second one would write over them
     with only_run(folder / "answers" / judge):
@@ -135,11 +127,8 @@ def run(
             folder=folder,
             name=judge,
             people={judge: ""},
-            host=host,
-            port=port,
-            browser=browser,
+            at=at,
             command="cleanset contest judge",
-            public_url=public_url,
         )
 
 
