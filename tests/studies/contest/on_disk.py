@@ -63,11 +63,7 @@ class OnDisk:
         self.story: list[tuple[str, str, Mapping[str, Any]]] = [
             ("2026-11-01T08:00:00Z", "contest", RULES | limits),
             ("2026-11-01T09:00:00Z", "roster", {"judges": list(JUDGES)}),
-            (
-                "2026-11-01T10:00:00Z",
-                "defence",
-                {"name": "gold/wall", "open": True, "source": "a file", "model": MODEL},
-            ),
+            ("2026-11-01T10:00:00Z", "defence", {"name": "gold/wall", "open": True, "source": "x", "model": MODEL}),
             ("2026-11-01T11:00:00Z", "run", self.run_of({})),
             ("2026-11-02T08:00:00Z", "stake", {"batch": "first", "defences": ["gold/wall"]}),
             ("2026-11-02T12:00:00Z", "submission", submission),

@@ -11,12 +11,17 @@ from tests.checkouts import Checkout
 MAIL = Path(__file__).parents[3] / "sample" / "contest"
 
 
-def copy_with_data(built: Checkout, contest: Path, folder: Path) -> Path:
-    """A copy of the contest in an edition with the built sample's sets."""
+def link_sets(built: Checkout, folder: Path) -> None:
+    """Make a folder an edition with the built sample's sets."""
     for name in ("params.yaml", "sample"):
         (folder / name).symlink_to(built.folder / name)
     (folder / "data").mkdir()
     (folder / "data" / "export").symlink_to(built.folder / "data" / "export")
+
+
+def copy_with_data(built: Checkout, contest: Path, folder: Path) -> Path:
+    """A copy of the contest in an edition with the built sample's sets."""
+    link_sets(built, folder)
     shutil.copytree(contest, folder / "studies" / "contest")
     return folder / "studies" / "contest"
 

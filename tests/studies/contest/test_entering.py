@@ -215,7 +215,7 @@ def test_runs_are_entered_one_by_one(made: OnDisk, monkeypatch: pytest.MonkeyPat
             raise CleansetError("blue/roof: fails")
         return DefenceRun.model_validate(made.run_of({made.sha256: "bicycle"}))
 
-    monkeypatch.setattr("cleanset.studies.contest.entering.run_defence", run)
+    monkeypatch.setattr("cleanset.studies.contest.runs.run_defence", run)
     found = enter_runs(made.folder)
     assert json.loads(next(found))["defence"] == "gold/wall"
     with pytest.raises(CleansetError, match="no run of blue/roof; expected one of each"):

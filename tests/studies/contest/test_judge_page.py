@@ -131,22 +131,6 @@ def test_a_whole_image_in_firefox(contest: Path, start: Start, firefox: Browser)
 
 
 @pytest.mark.long
-def test_what_is_asked_depends_on_the_answers(contest: Path, start: Start, visit: Visit) -> None:
-    """No outline where both are there, where neither is, and where one is not definitely absent."""
-    at = visit(start())
-    at.press("Enter", "1", "1", "4", "4", "3", "2")
-    assert [each["contains"] for each in answers(contest).values()] == [
-        {"creature": "definitely_yes", "fruit": "definitely_yes"},
-        {"creature": "definitely_no", "fruit": "definitely_no"},
-        {"creature": "rather_no", "fruit": "rather_yes"},
-    ]
-    assert all(set(each) == {"contains"} for each in answers(contest).values())
-    at.press("3", "4")  # rather no creature, definitely no fruit: a creature may be there
-    assert at.step == "outline"
-    assert "creature" in at.page.inner_text(".question h1")
-
-
-@pytest.mark.long
 def test_an_outline_that_is_none(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())
     at.press("Enter", *FRUIT)
@@ -430,17 +414,6 @@ def test_keys_of_other_layouts_answer_and_others_say_so(contest: Path, start: St
         at.answered(before)
         given = at.page.locator(".given").all_inner_texts()
         assert ([at.notice[: len(told)]] if "does" in told else given) == ([told] if told else [])
-
-
-@pytest.mark.long
-def test_by_mouse_alone(contest: Path, start: Start, visit: Visit) -> None:
-    at = visit(start())
-    for text in ("begin", "Definitely no", "Definitely yes"):
-        at.look() if text != "begin" else None
-        before = at.of_view("pressed")
-        at.page.click(f"button:has-text('{text}')")
-        at.answered(before)
-    assert at.step == "outline"
 
 
 def test_who_is_no_judge(contest: Path) -> None:

@@ -1,5 +1,6 @@
-"""Verdicts of judges: the rule of Unrestricted Adversarial Examples, control images; outlines."""
+"""What a judge is asked; verdicts by the rule of Unrestricted Adversarial Examples, control images; outlines."""
 
+import datetime
 import math
 from itertools import pairwise, permutations
 from typing import Any
@@ -12,8 +13,19 @@ from pydantic import ValidationError
 
 from cleanset.images.outlines import Outline, as_text, check_outline, doubled_area, parse_outline
 from cleanset.plumbing.validation import first_problem
-from cleanset.studies.contest.judging import ControlImage, ImageVerdict, JudgeAnswer, verdict
+from cleanset.studies.contest.judge_page.session import JudgeDraft
+from cleanset.studies.contest.judging import (
+    ControlImage,
+    Draw,
+    ImageVerdict,
+    JudgeAnswer,
+    control_count,
+    drawn_controls,
+    tasks_of_week,
+    verdict,
+)
 from tests.properties import examples
+from tests.studies.contest.made import FRIDAY, day, sha
 
 SIDE = 100
 YES, RATHER_YES, RATHER_NO, NO = "definitely_yes", "rather_yes", "rather_no", "definitely_no"
@@ -178,3 +190,66 @@ def test_simple_polygons_only(points: list[tuple[int, int]]) -> None:
     except ValueError:
         is_accepted = False
     assert is_accepted == (not crosses(outline) and not runs_back(outline))
+
+
+@pytest.mark.parametrize(
+    ("images", "share", "expected"), [(9, 0.1, 1), (10, 0.1, 2), (18, 0.1, 2), (1, 0.5, 1), (5, 0.0, 0), (0, 0.1, 0)]
+)
+def test_how_many_controls(images: int, share: float, expected: int) -> None:
+    assert control_count(images, share) == expected
+
+
+def test_the_order_is_the_judges_own_and_always_the_same() -> None:
+    names = [sha(str(number)) for number in range(20)]
+    week = day(FRIDAY)
+    one, other = (tasks_of_week(week, names, judge, 5) for judge in ("a" * 8, "b" * 8))
+    assert one == tasks_of_week(week, names[::-1], "a" * 8, 5)
+    assert [each.sha256 for each in one] != [each.sha256 for each in other]
+    # an added image leaves the order of the others unchanged
+    more = tasks_of_week(week, [*names, sha("more")], "a" * 8, 5)
+    assert [each for each in more if each.sha256 != sha("more")] == one
+
+
+def test_a_control_is_asked_once() -> None:
+    """What comes later changes no draw."""
+    pool = frozenset(sha(str(number)) for number in range(5))
+    first = Draw(day(FRIDAY), pool, 2)
+    second = Draw(day(FRIDAY) + datetime.timedelta(7), pool | {sha("more")}, 4)
+    found = drawn_controls([first, second], "a" * 8, 0)
+    assert [len(each) for each in found.values()] == [2, 4]
+    assert len({each for drawn in found.values() for each in drawn}) == 6
+    assert drawn_controls([first], "a" * 8, 0)[day(FRIDAY)] == found[day(FRIDAY)]
+
+
+@pytest.mark.parametrize(
+    ("contains", "step"),
+    [((YES, YES), "done"), ((NO, NO), "done"), ((RATHER_NO, RATHER_YES), "done"), ((RATHER_NO, NO), "outline")],
+)
+def test_an_outline_is_asked_where_one_group_alone_may_be_there(contains: tuple[str, str], step: str) -> None:
+    assert JudgeDraft.model_validate({"image": sha("image"), "contains": list(contains)}).step(("a", "b")) == step
+
+
+def test_a_draft_asks_step_by_step() -> None:
+    groups = ("bicycle", "bird")
+    draft = JudgeDraft(image=sha("image"))
+    steps = [draft.step(groups)]
+    draft.contains += ["definitely_no", "rather_yes"]
+    steps.append(draft.step(groups))
+    draft.corners += [(0, 0), (5, 0)]
+    with pytest.raises(ValueError, match="2 corners"):
+        draft.close_outline(9, 9)
+    draft.corners.append((10, 5))
+    with pytest.raises(ValueError, match="outside"):
+        draft.close_outline(9, 9)
+    draft.close_outline(10, 9)
+    steps.append(draft.step(groups))
+    draft.statements += [True, False, True]
+    steps.append(draft.step(groups))
+    assert steps == ["contains", "outline", "statement", "done"]
+    found = draft.answer(groups)
+    statements = {"complete": True, "not_occluded": False, "real": True}
+    contains = {"bicycle": NO, "bird": RATHER_YES}
+    assert found == JudgeAnswer.model_validate({"contains": contains, "outline": "0,0 5,0 10,5", **statements})
+    assert JudgeDraft.of(draft.image, found, groups) == draft
+    assert sum(iter(draft.take_back, False)) == 9
+    assert draft == JudgeDraft(image=draft.image)

@@ -1,7 +1,6 @@
 """The log: its chain, what is void, what is refused on reading, and a disk that is full while it is written."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -175,22 +174,17 @@ def test_lines_that_hang_on_a_void_one_are_named() -> None:
         replay(log)
 
 
-def _dates(made: OnDisk) -> None:
-    made.text(made.folder / "submissions" / "red" / "manifest.yaml", "team: red\n")
-
-
-def _answers(made: OnDisk) -> None:
-    made.text(made.folder / "answers" / JUDGES[3] / "2026-11-06.yaml", "judge: x\n")
-
-
-def _rules(made: OnDisk) -> None:
-    made.text(made.folder / "contest.yaml", "teams: []\n")
-
-
-@pytest.mark.parametrize("attack", [_dates, _answers, _rules])
-def test_what_lies_beside_the_log_has_no_effect(attack: Callable[[OnDisk], None], made: OnDisk) -> None:
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("submissions/red/manifest.yaml", "team: red\n"),
+        (f"answers/{JUDGES[3]}/2026-11-06.yaml", "judge: x\n"),
+        ("contest.yaml", "teams: []\n"),
+    ],
+)
+def test_what_lies_beside_the_log_has_no_effect(name: str, text: str, made: OnDisk) -> None:
     before = check(made.folder)
-    attack(made)
+    made.text(made.folder / name, text)
     assert check(made.folder) == before
 
 

@@ -64,8 +64,9 @@ def card(shown: BeautifulSoup, name: str) -> str:
     return " ".join(found.get_text(" ").split())
 
 
-def test_the_standing() -> None:
+def test_the_standing_and_the_defences() -> None:
     shown = page(log())
+    assert tables(shown, "defences")[0][1][:5] == ["gold/wall", "standard, abstains below softmax 0.5", "10", "9", "0"]
     assert tables(shown, "standing")[0][1][:5] == ["gold/wall", "broken", "2026-11-02", "2026-11-06", "red 1"]
 
 
@@ -78,11 +79,6 @@ def test_each_image_with_its_verdict() -> None:
     assert "The board, 2026-11-12: invalid looked at it" in card(shown, "y")
     assert "2 of 3 judges open" in card(shown, "z")
     assert [row[:2] for row in tables(shown, "rejected")[0][1:]] == [["too small", "1"], ["depiction", "0"]]
-
-
-def test_the_defences() -> None:
-    shown = page(log())
-    assert tables(shown, "defences")[0][1][:5] == ["gold/wall", "standard, abstains below softmax 0.5", "10", "9", "0"]
 
 
 def test_no_member_of_the_board_is_named() -> None:

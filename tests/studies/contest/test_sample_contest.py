@@ -30,7 +30,7 @@ from tests.documents import block
 from tests.forked_commands import forking
 from tests.report.pages import soup
 from tests.studies.contest.made import standing
-from tests.studies.contest.sample_copy import MAIL, colors, copy_with_data
+from tests.studies.contest.sample_copy import MAIL, colors, copy_with_data, link_sets
 
 PROGRAM = "reef/colors"
 MODELS = ("tide/standard", "reef/corruption_robust")
@@ -63,21 +63,35 @@ def test_its_images(contest: Path) -> None:
     assert found == [("fruit", None, True), rejected, ("fruit", None, False), rejected]
 
 
+def output_of(commands: str, folder: Path) -> str:
+    """What commands of a document print, none of which fails."""
+    environment = os.environ | forking(SOURCE)
+    done = subprocess.run(["bash", "-ec", commands], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 @pytest.mark.long
 def test_the_commands_of_its_documentation(built: Checkout, contest: Path, tmp_path: Path, repository: Path) -> None:
     """docs/contest.md, verbatim; they need neither a model nor the edition's data but the finished sets."""
     copy = copy_with_data(built, contest, tmp_path)
-    lines = block(repository, "cleanset contest check --contest studies/contest")
-    done = subprocess.run(
-        ["bash", "-ec", lines], cwd=tmp_path, env=os.environ | forking(SOURCE), capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "3 defences, 4 published images" in done.stdout
-    assert "Standing on 2026-11-14" in done.stdout
-    assert re.search(r"tide/standard *broken *staked 2026-11-02 *grove", done.stdout)
-    assert done.stdout.endswith("studies/contest/results/page.html\n")
+    printed = output_of(block(repository, "cleanset contest check --contest studies/contest"), tmp_path)
+    assert "3 defences, 4 published images" in printed
+    assert "Standing on 2026-11-14" in printed
+    assert re.search(r"tide/standard *broken *staked 2026-11-02 *grove", printed)
+    assert printed.endswith("studies/contest/results/page.html\n")
     assert "orchard 1/2" in (copy / "results" / "page.html").read_text()
+
+
+@pytest.mark.long
+def test_the_rehearsal_of_its_documentation(built: Checkout, repository: Path, tmp_path: Path) -> None:
+    """From an empty folder."""
+    link_sets(built, tmp_path)
+    output_of(block(repository, "mkdir -p studies/rehearsal"), tmp_path)
+    contest = tmp_path / "studies" / "rehearsal"
+    statuses = {each.name: each.status for each in standing(read(contest), "2026-11-14").defences}
+    assert statuses == {"reef/corruption_robust": "staked", "tide/standard": "broken"}
+    assert (contest / "results" / "page.html").is_file()
 
 
 @pytest.mark.long

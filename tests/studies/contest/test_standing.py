@@ -51,8 +51,7 @@ def first_run(name: str = "gold/wall", speed: float = 100, **figures: int) -> En
 
 
 @pytest.mark.parametrize(
-    ("date", "friday"),
-    [(FRIDAY, FRIDAY), (SATURDAY, SECOND_FRIDAY), ("2026-10-31", FRIDAY), (STAKED, FRIDAY)],
+    ("date", "friday"), [(FRIDAY, FRIDAY), (SATURDAY, SECOND_FRIDAY), ("2026-10-31", FRIDAY), (STAKED, FRIDAY)]
 )
 def test_weeks_end_on_friday(date: str, friday: str) -> None:
     assert week_of_day(day(date)) == day(friday)
@@ -321,7 +320,7 @@ def test_an_attacker_appeals() -> None:
         ("blue", "2026-11-09", BIRD, "may not appeal; expected one of gold"),
         ("red", "2026-11-09", BIRD, "may not appeal; expected one of gold"),  # nothing to win for red
         ("gold", "2026-11-09", UNSURE, "may not appeal; expected one of red"),
-        ("gold", "2026-11-15", BIRD, "not within the days for appeals; expected it at most 7 days after the judges'"),
+        ("gold", "2026-11-15", BIRD, "not within the days for appeals; expected: at most 7 days after the judges"),
     ],
 )
 def test_refused_appeals(team: str, date: str, content: dict[str, Any], message: str) -> None:
@@ -401,8 +400,6 @@ def test_until_when_it_may_change() -> None:
     assert on(contest([first, second], judged(["x"])), FINAL).open_until == "verdicts are missing"
     table = as_table(standing(contest([first, second], later), FINAL))
     assert "red 1\nopen: 2026-11-17" in list(table.columns[3].cells)
-    table = as_table(standing(contest([first, second], judged(["x"])), FINAL))
-    assert "red 1\nopen: verdicts are missing" in list(table.columns[3].cells)
 
 
 def won(**others: Any) -> Log:
@@ -578,7 +575,7 @@ def test_the_board_may_ask_for_more_judges_and_all_answers_count() -> None:
         )
         for number in (4, 5)
     }
-    with pytest.raises(CleansetError, match="4 judges, where 4 have answered; expected more than these"):
+    with pytest.raises(CleansetError, match="4 judges, where 4 have answered; expected more, before it is final"):
         standing(asked[4], LATER)
     image = course(asked[5], LATER)
     assert (image.stage, len(image.settling), image.valid_group) == ("final", 5, None)

@@ -16,17 +16,8 @@ from fractions import Fraction
 from typing import Literal
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entries import (
-    Appeal,
-    BoardDecision,
-    Defence,
-    DefenceRun,
-    Line,
-    Stake,
-    SubmissionManifest,
-    SubmittedImage,
-    team_of,
-)
+from cleanset.studies.contest import entries
+from cleanset.studies.contest.entries import DefenceRun, Line, Stake, SubmissionManifest, SubmittedImage, team_of
 from cleanset.studies.contest.judging import ImageVerdict, JudgeAnswer, verdict
 from cleanset.studies.contest.rules import INVALID, ContestRules, after
 
@@ -36,36 +27,29 @@ ImageStage = Literal["open", "judged", "appealed", "final"]
 
 @dataclass(slots=True)
 class ImageCourse:
-    """A published image, and what has happened to it so far."""
+    """A published image, and what has happened to it so far.
+
+    `week`: the day on which it was published. `answers`: by judge, in the order of the lines; `counting`: those of
+    judges whose controls let them count. `verdict`: of the judges or of the board; None while fewer judges have
+    answered than are needed. `confirmed`: whether the board has reviewed a rejected image, and rejects it, too.
+    `appeals_until`: the last day for appeals against the judges' verdict, at whose end it becomes final. `asked`: the
+    number of judges that the board asks for; 0: the contest's minimum.
+    """
 
     rules: ContestRules
     image: SubmittedImage
     submission: Line[SubmissionManifest]
     week: datetime.date
-    """The day on which it was published."""
-
     answers: dict[str, JudgeAnswer] = field(default_factory=dict)
-    """By judge, in the order of the lines."""
-
     counting: list[JudgeAnswer] = field(default_factory=list)
-    """Those of judges whose controls let them count."""
-
-    appeals: list[Line[Appeal]] = field(default_factory=list)
-    decisions: list[Line[BoardDecision]] = field(default_factory=list)
+    appeals: list[Line[entries.Appeal]] = field(default_factory=list)
+    decisions: list[Line[entries.BoardDecision]] = field(default_factory=list)
     verdict: ImageVerdict | None = None
-    """Of the judges or of the board; None while fewer judges have answered than are needed."""
-
     final_on: datetime.date | None = None
     by_board: bool = False
     confirmed: bool = False
-    """Whether the board has reviewed a rejected image, and rejects it, too."""
-
     appeals_until: datetime.date | None = None
-    """The last day for appeals against the judges' verdict, at whose end it becomes final."""
-
     asked: int = 0
-    """The number of judges that the board asks for; 0: the contest's minimum."""
-
     is_appealed: bool = False
 
     @property
@@ -107,27 +91,22 @@ class ImageCourse:
             # after more judges there is no second appeal, so that their verdict is final on that day
             self.appeals_until = after(day, 0 if self.asked else self.rules.limits.appeal_days)
 
-    def appeal(self, line: Line[Appeal], breaking: set[str]) -> None:
+    def appeal(self, line: Line[entries.Appeal], breaking: set[str]) -> None:
         """Take an appeal. `breaking`: the teams of the defences that have given the other group.
 
         Raises CleansetError for a team that is not entitled to it, and outside the days for appeals.
         """
         if self.verdict is None or self.stage == "final" or self.asked:
-            raise CleansetError(
-                f"not within the days for appeals; expected it at most {self.rules.limits.appeal_days} days after the "
-                "judges' verdict, and not after more judges"
-            )
+            days = self.rules.limits.appeal_days
+            raise CleansetError(f"not within the days for appeals; expected: at most {days} days after the judges")
         submitted = self.submission.entry
         entitled = breaking | {team_of(submitted.target)} if self.verdict.group else {submitted.team}
         if line.entry.team not in entitled:
-            raise CleansetError(
-                f"{line.entry.team} may not appeal; expected one of {', '.join(sorted(entitled))}: the attacker of a "
-                "rejected image, or a defender whose defence gives the other group in a run before"
-            )
+            raise CleansetError(f"{line.entry.team} may not appeal; expected one of {', '.join(sorted(entitled))}")
         self.appeals.append(line)
         self.is_appealed = True
 
-    def decide(self, line: Line[BoardDecision]) -> None:
+    def decide(self, line: Line[entries.BoardDecision]) -> None:
         """Take a decision of the board. Raises CleansetError for one that comes too late."""
         decision = line.entry
         self.decisions.append(line)
@@ -151,10 +130,7 @@ class ImageCourse:
     def _ask_for_judges(self, judges: int) -> None:
         there = len(self.counting)
         if self.final_on is not None or judges <= there:
-            raise CleansetError(
-                f"{judges} judges, where {there} have answered{', and the verdict is final' if self.final_on else ''}; "
-                "expected more than these, before the verdict is final"
-            )
+            raise CleansetError(f"{judges} judges, where {there} have answered; expected more, before it is final")
         self.asked = judges
         self.verdict = None
         self.appeals_until = None
@@ -162,19 +138,16 @@ class ImageCourse:
 
 @dataclass(slots=True)
 class SubmittedImages:
-    """The images of a contest."""
+    """The images of a contest, by SHA-256, in the order of submission.
+
+    `waiting`: those whose week is not published yet; `open`: the published ones whose verdict is not final. `weeks`: of
+    each published week the number of its line, and the day of its first submission.
+    """
 
     waiting: list[tuple[Line[SubmissionManifest], SubmittedImage]] = field(default_factory=list)
-    """Those whose week is not published yet."""
-
     published: dict[str, ImageCourse] = field(default_factory=dict)
-    """By SHA-256, in the order of submission."""
-
     open: dict[str, ImageCourse] = field(default_factory=dict)
-    """The published images whose verdict is not final."""
-
     weeks: list[tuple[int, datetime.date]] = field(default_factory=list)
-    """Of each published week the number of its line, and the day of its first submission."""
 
 
 DefenceStatus = Literal["ineligible", "eligible", "staked", "broken", "awaiting", "won"]
@@ -233,7 +206,7 @@ class DefenceCourse:
     """
 
     rules: ContestRules
-    defence: Defence
+    defence: entries.Defence
     images: SubmittedImages
     stake: Line[Stake] | None = None
     runs: list[Line[DefenceRun]] = field(default_factory=list)

@@ -11,21 +11,12 @@ from cleanset.errors import CleansetError
 from cleanset.plumbing.files import read_bytes, sha256_of
 from cleanset.plumbing.progress import print_notice
 from cleanset.plumbing.validation import check_known, validate
+from cleanset.studies.contest import runs as of_runs
 from cleanset.studies.contest.entries import ENTRIES, PUBLISH, RULES, WHOLE
 from cleanset.studies.contest.images import check_objects, image_entry
 from cleanset.studies.contest.log import DraftLine, Log, Objects, append, files_in, read, read_content
 from cleanset.studies.contest.rules import ContestRules
-from cleanset.studies.contest.runs import (
-    clean_digest,
-    clean_images,
-    edition_of,
-    eligibility_list,
-    list_digest,
-    number_of,
-    recomputed,
-    run_defence,
-    unpublished_list,
-)
+from cleanset.studies.contest.runs import number_of
 from cleanset.studies.contest.standing import check_voids, replay
 
 CONTEST_YAML = "contest.yaml"
@@ -58,12 +49,12 @@ def draft_of(path: Path, contest: Path) -> DraftLine:
 def _whole(rules: ContestRules, contest: Path) -> dict[str, object]:
     """The rules with every default, and the digests of the lists that are there."""
     found: dict[str, object] = rules.model_dump(mode="json", exclude_none=True)
-    edition = edition_of(contest)
-    if clean_images(edition):
-        published = list_digest(eligibility_list(edition, rules.groups()))
-        found |= {"clean_set": clean_digest(edition), "published": published}
-    unpublished = unpublished_list(contest, rules.groups())
-    return found | ({"unpublished": list_digest(unpublished)} if unpublished else {})
+    edition = of_runs.edition_of(contest)
+    if of_runs.clean_images(edition):
+        published = of_runs.list_digest(of_runs.eligibility_list(edition, rules.groups()))
+        found |= {"clean_set": of_runs.clean_digest(edition), "published": published}
+    unpublished = of_runs.unpublished_list(contest, rules.groups())
+    return found | ({"unpublished": of_runs.list_digest(unpublished)} if unpublished else {})
 
 
 def _kind_of(path: Path, content: dict[str, object]) -> tuple[str, dict[str, object]]:
@@ -123,7 +114,7 @@ def append_checked(
     folder: Path, drafts: Sequence[DraftLine], *, at: datetime.datetime | None = None, write: bool = True
 ) -> list[str]:
     """Add entries to the log after all checks; a line for each, and notes for the organizers."""
-    return append(folder, drafts, partial(_check_lines, edition_of(folder)), at=at, write=write)
+    return append(folder, drafts, partial(_check_lines, of_runs.edition_of(folder)), at=at, write=write)
 
 
 def _check_lines(edition: Edition, log: Log, new: int, objects: Objects) -> list[str]:
@@ -151,7 +142,7 @@ def enter_runs(
     failed = []
     for name in names or sorted(contest.defences):
         try:
-            run = run_defence(folder, contest, name)
+            run = of_runs.run_defence(folder, contest, name)
             data = run.model_dump(mode="json", exclude_none=True)
             yield from append_checked(folder, [DraftLine("run", data)], at=at) if write else [json.dumps(data)]
         except CleansetError as error:
@@ -176,6 +167,6 @@ def check(
     return [
         f"{number_of(len(contest.defences), 'defence')}, {number_of(len(contest.images), 'published image')}",
         f"{number_of(len(log.lines), 'line')}, the last with digest {log.head}",
-        *check_objects(edition_of(folder), log, 1, Objects(folder)),
-        *(recomputed(folder, contest) if runs else ()),
+        *check_objects(of_runs.edition_of(folder), log, 1, Objects(folder)),
+        *(of_runs.recomputed(folder, contest) if runs else ()),
     ]

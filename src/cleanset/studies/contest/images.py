@@ -5,7 +5,7 @@ submissions. A copy has the same pixels but for a level on average, and is refus
 known one scaled, turned or encoded anew with a low quality, may still be new, so that they are listed for the board.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from cleanset.studies.contest.entries import PUBLISH, AnswerFile, AnyLine, Defen
 from cleanset.studies.contest.log import Log, Objects
 from cleanset.studies.contest.models import check_sees
 from cleanset.studies.contest.rules import ContestLimits
-from cleanset.studies.contest.runs import check_published, clean_images
+from cleanset.studies.contest.runs import clean_images, published_list
 
 MAX_CHANGE = 1.0
 """Mean absolute difference of pixels, of 255, up to which an image is the known one."""
@@ -60,30 +60,23 @@ class KnownImage(NamedTuple):
 
     name: str
     size: tuple[int, int]
+    small: NDArray[np.float32]
     read: Callable[[], bytes]
 
 
-class KnownImages:
-    """Images whose copies are refused, and whose lookalikes are listed."""
+def known_image(name: str, read: Callable[[], bytes]) -> KnownImage:
+    """An image whose copies are refused. Raises CleansetError, with its name, if it cannot be decoded."""
+    image = rgb(read(), name)
+    return KnownImage(name, image.size, _small(image), read)
 
-    def __init__(self) -> None:
-        self._images: list[KnownImage] = []
-        self._small: list[NDArray[np.float32]] = []
 
-    def add(self, name: str, read: Callable[[], bytes]) -> None:
-        """Add an image. Raises CleansetError, with its name, if it cannot be decoded."""
-        image = rgb(read(), name)
-        self._images.append(KnownImage(name, image.size, read))
-        self._small.append(_small(image))
-
-    def like(self, image: Image.Image) -> list[KnownImage]:
-        """The known images that look like another, also turned or mirrored; the most similar first."""
-        own = _small(image)
-        ways = [np.rot90(each, times) for each in (own, own[:, ::-1]) for times in range(4)]
-        known = np.array(self._small).reshape(-1, *own.shape)
-        change = np.min([np.abs(known - each).mean((1, 2, 3), dtype=np.float64) for each in ways], axis=0)
-        order = np.argsort(change, kind="stable")
-        return [self._images[place] for place in order if change[place] <= MAX_SMALL_CHANGE]
+def lookalikes(image: Image.Image, known: Sequence[KnownImage]) -> list[KnownImage]:
+    """The known images that look like another, also turned or mirrored; the most similar first."""
+    own = _small(image)
+    ways = [np.rot90(each, times) for each in (own, own[:, ::-1]) for times in range(4)]
+    small = np.array([each.small for each in known]).reshape(-1, *own.shape)
+    change = np.min([np.abs(small - each).mean((1, 2, 3), dtype=np.float64) for each in ways], axis=0)
+    return [known[place] for place in np.argsort(change, kind="stable") if change[place] <= MAX_SMALL_CHANGE]
 
 
 def copied(image: Image.Image, known: Iterable[KnownImage]) -> str | None:
@@ -100,21 +93,22 @@ def copied(image: Image.Image, known: Iterable[KnownImage]) -> str | None:
 def check_objects(edition: Edition, log: Log, new: int, objects: Objects) -> Iterator[str]:
     """Notes for the board on the lines from a number on. Raises CleansetError for the first problem in them."""
     lines = [each for each in log.lines if each.n not in log.void]
-    known = KnownImages()
+    known: list[KnownImage] = []
     # other lines need no image that was there before
     compares = any(each.kind == "submission" and each.n >= new for each in lines)
     if compares:
-        check_published(edition, log.rules)
+        if log.rules.clean_set is not None:
+            published_list(edition, log.rules)
         clean = clean_images(edition)
         if not clean:
             raise CleansetError(f"{edition.folder}: no finished set to compare images with: run dvc pull or dvc repro")
         for path, _ in clean:
-            known.add(f"clean image {path.parent.name}/{path.name}", partial(read_bytes, path))
+            known.append(known_image(f"clean image {path.parent.name}/{path.name}", partial(read_bytes, path)))
     published = max((each.n for each in log.lines if each.kind == PUBLISH), default=0)
     for line in lines:
         if line.kind in ("controls", "examples") and (compares or line.n >= new):
-            for digest in getattr(line.entry, line.kind):
-                known.add(f"the judges' {digest}", partial(objects.read, digest))
+            digests = getattr(line.entry, line.kind)
+            known += [known_image(f"the judges' {each}", partial(objects.read, each)) for each in digests]
         elif line.kind == "submission" and compares:
             # before its week is published nobody but the organizers has the images
             there = all(objects.path(each.sha256).exists() for each in line.entry.images)
@@ -125,21 +119,20 @@ def check_objects(edition: Edition, log: Log, new: int, objects: Objects) -> Ite
 
 
 def _check_submission(
-    line: Line[SubmissionManifest], objects: Objects, known: KnownImages, *, is_new: bool
+    line: Line[SubmissionManifest], objects: Objects, known: list[KnownImage], *, is_new: bool
 ) -> Iterator[str]:
     for image in line.entry.images if is_new else ():
         path = objects.path(image.sha256)
         data = objects.read(image.sha256)
         if image.model_dump() != image_entry(image.file, data, path):
             raise CleansetError(f"{line}, {image.file}: expected the size and pixels of {path}")
-        like = known.like(rgb(data, path))
+        like = lookalikes(rgb(data, path), known)
         copy = copied(rgb(data, path), like)
         if copy is not None:
             raise CleansetError(f"{path}: a copy of {copy}; expected a new image")
         for each in like[:1]:
             yield f"for the board: {image.file} in {line} looks like {each.name}"
-    for image in line.entry.images:
-        known.add(f"{image.file} in {line}", partial(objects.read, image.sha256))
+    known += [known_image(f"{each.file} in {line}", partial(objects.read, each.sha256)) for each in line.entry.images]
 
 
 def _check_line(edition: Edition, limits: ContestLimits, line: AnyLine, objects: Objects) -> None:

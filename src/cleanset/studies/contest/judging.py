@@ -29,18 +29,14 @@ REASONS: tuple[RejectionReason, ...] = get_args(RejectionReason)
 
 
 class JudgeAnswer(Section):
-    """One judge's answers to one image.
+    """One judge's answers to one image: whether it contains a member of each group, or a depiction of one.
 
-    Outline and statements are asked only where one group is definitely absent and the other may be present; None for a
-    question that was not asked or not answered.
+    Outline and statements are of the largest single object, asked only where one group is definitely absent and the
+    other may be present; None for a question that was not asked or not answered.
     """
 
     contains: dict[str, Contains]
-    """By the name of each group: does the image contain a member of it, or a depiction of one?"""
-
     outline: Annotated[Outline, BeforeValidator(parse_outline), PlainSerializer(as_text)] | None = None
-    """The outline of the largest single object, which the statements are about, too."""
-
     complete: bool | None = None
     not_occluded: bool | None = None
     real: bool | None = None
@@ -50,10 +46,7 @@ class JudgeAnswer(Section):
         if self.object_of is None:
             for name in ("outline", *STATEMENTS):
                 if getattr(self, name) is not None:
-                    raise ValueError(
-                        f"{name}: answered, though not asked; expected it only where one group is definitely_no and "
-                        "the other is not: remove it"
-                    )
+                    raise ValueError(f"{name}: answered, though not asked; expected where one group alone may be there")
         return self
 
     @property
@@ -118,10 +111,9 @@ def verdict(answers: Sequence[JudgeAnswer], width: int, height: int, object_shar
 
 
 class ControlImage(Section):
-    """An image whose answers are known."""
+    """An image whose answers are known: by the name of each group, whether it is present."""
 
     contains: dict[str, bool]
-    """By the name of each group: is it present?"""
 
     def is_met_by(self, answer: JudgeAnswer) -> bool:
         """Whether the judge is certain of both groups, and correct."""

@@ -72,16 +72,13 @@ def group_columns(groups: Groups, logits: NDArray[np.float64], _ids: Sequence[st
 def check_sees(edition: Edition, role: str, limits: ContestLimits) -> None:
     """Raise CleansetError for a model of the edition that sees fewer pixels of a submission than people do."""
     # timm is imported here, because most entries need none
-    from cleanset.evaluation.user_model import load_member
-    from cleanset.scoring.models import preprocessing_of
+    from cleanset.evaluation.models import preprocessing_of_spec
+    from cleanset.evaluation.specs import ZooModel
+    from cleanset.scoring.engine import settings_for
 
-    model = read_params(edition.folder).network(role)
-    preprocessing: Preprocessing = (
-        load_member(model, edition.folder, edition.read_classes()).preprocessing
-        if model.source == "module"
-        else preprocessing_of(model)
-    )
-    pixels, share = pixels_seen(preprocessing)
+    params = read_params(edition.folder)
+    model = ZooModel(role, params.network(role), edition.folder, is_of_params=True)
+    pixels, share = pixels_seen(preprocessing_of_spec(model, settings_for(params.score), edition.read_classes()))
     if pixels < limits.max_side or share < limits.seen_share:
         raise CleansetError(
             f"model {role}: scales a square image to {pixels} pixels a side, and looks at {share:.3f} of them; "

@@ -138,10 +138,7 @@ def _working_options(name: str) -> list[str]:
             start = _start(Path(bundle), options)
             if subprocess.run(start, capture_output=True, check=False, timeout=TRIAL_SECONDS).returncode == 0:
                 return options
-    raise CleansetError(
-        f"{name}: a program, which runs under gVisor alone; expected its command {RUNSC} to work: install Debian's "
-        f"package {RUNSC}, or see gvisor.dev"
-    )
+    raise CleansetError(f"{name}: a program; expected gVisor's {RUNSC} to work: install Debian's package {RUNSC}")
 
 
 def write_bundle(bundle: Path, arguments: Sequence[str], folder: Path, images: Path) -> None:

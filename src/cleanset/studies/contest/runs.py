@@ -52,10 +52,7 @@ def eligibility_list(edition: Edition, groups: Groups) -> EligibilityList:
             # an image in the sets of several models counts once
             found.setdefault(entry.file_sha256, (path, groups.names[group]))
     if not found:
-        raise CleansetError(
-            f"{edition.folder / 'data' / 'export'}: no image of a class of the contest; expected some in the finished "
-            "sets: run dvc pull, or name other classes in contest.yaml"
-        )
+        raise CleansetError(f"{edition.folder}: no image of a class of the contest; expected some: run dvc pull")
     return dict(sorted(found.items()))
 
 
@@ -85,16 +82,19 @@ def clean_digest(edition: Edition) -> str:
     return sha256("".join(f"{each}\n" for each in sorted(pixels)).encode())
 
 
-def check_published(edition: Edition, rules: ContestRules) -> None:
-    """Raise CleansetError for other finished sets, or another eligibility list, than the first line of a log names."""
-    if rules.clean_set is None:
-        return
-    there = (clean_digest(edition), list_digest(eligibility_list(edition, rules.groups())))
-    if there != (rules.clean_set, rules.published):
+def published_list(edition: Edition, rules: ContestRules) -> EligibilityList:
+    """The eligibility list of the finished sets.
+
+    Raises CleansetError for other sets, or another list, than the first line of a log names.
+    """
+    found = eligibility_list(edition, rules.groups())
+    there = (clean_digest(edition), list_digest(found))
+    if rules.clean_set is not None and there != (rules.clean_set, rules.published):
         raise CleansetError(
             f"{edition.folder / 'data' / 'export'}: sets and a list with the digests {', '.join(there)}; expected "
             f"{rules.clean_set} and {rules.published}, as the contest's first line names: dvc checkout"
         )
+    return found
 
 
 def checked_list(contest: Path, rules: ContestRules) -> EligibilityList:
@@ -120,13 +120,11 @@ def run_defence(folder: Path, contest: Contest, name: str) -> DefenceRun:
     """
     edition = edition_of(folder)
     defence = contest.course(name).defence
-    known = _published_list(edition, contest)
+    known = published_list(edition, contest.rules)
     hidden = checked_list(folder, contest.rules)
     paths = _paths(known, Objects(folder), contest.images)
     for sha in hidden.keys() & paths.keys():
-        raise CleansetError(
-            f"{hidden[sha][0]}: a published image; expected only unpublished ones in the unpublished list: remove it"
-        )
+        raise CleansetError(f"{hidden[sha][0]}: a published image; expected only unpublished ones: remove it")
     answer = _answering(edition, Objects(folder), defence, contest)
     answers, seconds = answer(paths)
     found = None
@@ -148,11 +146,6 @@ def _answering(edition: Edition, objects: Objects, defence: Defence, contest: Co
     if defence.model is not None:
         return ModelDefence(edition, defence.model, groups)
     return ProgramDefence(objects, defence, groups.names)
-
-
-def _published_list(edition: Edition, contest: Contest) -> EligibilityList:
-    check_published(edition, contest.rules)
-    return eligibility_list(edition, contest.rules.groups())
 
 
 def _paths(known: EligibilityList, objects: Objects, published: Mapping[str, object]) -> dict[str, Path]:
@@ -187,7 +180,7 @@ def recomputed(folder: Path, contest: Contest) -> list[str]:
     Raises CleansetError for a run of a model with another answer or figure than is computed.
     """
     edition = edition_of(folder)
-    known = _published_list(edition, contest)
+    known = published_list(edition, contest.rules)
     paths = _paths(known, Objects(folder), contest.images)
     lines = []
     for name, course in sorted(contest.defences.items()):
@@ -197,17 +190,11 @@ def recomputed(folder: Path, contest: Contest) -> list[str]:
             continue
         model = ModelDefence(edition, course.defence.model, contest.rules.groups())
         answers, _ = model(paths)
+        expected = {"model": model.digest, "eligibility": _figures(known, answers), **answers}
         for line in course.runs:
-            _check_run(line.entry, model.digest, _figures(known, answers), answers)
+            given = {"model": line.entry.model, "eligibility": line.entry.eligibility, **line.entry.answers}
+            for what in (each for each in given if given[each] != expected[each]):
+                wanted = f"expected {expected[what]}, as computed: void the run"
+                raise CleansetError(f"run of {name}: {short(what)} is {given[what]}; {wanted}")
         lines.append(f"{name}: {runs} with the answers and figures that were computed again")
     return lines
-
-
-def _check_run(run: DefenceRun, digest: str, figures: Eligibility, answers: Mapping[str, str]) -> None:
-    given: dict[str, object] = {"model": run.model, "eligibility": run.eligibility, **run.answers}
-    expected: dict[str, object] = {"model": digest, "eligibility": figures, **answers}
-    for what, there in given.items():
-        if there != expected[what]:
-            raise CleansetError(
-                f"run of {run.defence}: {short(what)} is {there}; expected {expected[what]}, as computed: void the run"
-            )

@@ -46,25 +46,21 @@ def check_voids(log: Log) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The contest at the end of a day."""
+    """The contest at the end of a day.
+
+    `attackers`: the sum of each team's settled shares of the stakes of broken defences; `defenders`: of the batches
+    that have won. `left_out`: the judges whose answers do not count now, by id, each with the reason. `notes`:
+    sentences on the limits of this contest's checks. `head`: the digest of the last line of the log.
+    """
 
     on: datetime.date
     contest: Contest
     defences: Sequence[DefenceStanding]
     attackers: Shares
-    """The sum of each team's settled shares of the stakes of broken defences."""
-
     defenders: Shares
-    """The sum of each team's shares of the batches that have won."""
-
     left_out: Mapping[str, str]
-    """The judges whose answers do not count now, by id, each with the reason."""
-
     notes: tuple[str, ...]
-    """Sentences on the limits of this contest's checks."""
-
     head: str
-    """The digest of the last line of the log."""
 
 
 def standing(log: Log, on: datetime.date) -> Standing:

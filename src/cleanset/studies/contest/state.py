@@ -5,11 +5,11 @@ So also who may enter what, when, how much and only once: a line that breaks a r
 
 import datetime
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from cleanset.errors import CleansetError
-from cleanset.plumbing.validation import shown
+from cleanset.plumbing.validation import check_known, shown
 from cleanset.studies.contest import entries
 from cleanset.studies.contest.courses import DefenceCourse, DefenceStanding, ImageCourse, SubmittedImages
 from cleanset.studies.contest.entries import AnyLine, JudgeExample, Line, SubmittedImage, short, team_of
@@ -62,7 +62,7 @@ class Contest:
                     course.settled = self._without_copies(course, found)
 
     def _without_copies(self, course: DefenceCourse, found: DefenceStanding) -> DefenceStanding:
-        """A settled standing, without shares if they were given for a defence with the same answers already."""
+        """Without shares if they were given for a defence with the same answers already."""
         for other in self.defences.values():
             if found.shares and other.settled is not None and other.settled.shares and course.answers_as(other):
                 return replace(found, shares={}, copy_of=other.defence.name)
@@ -127,27 +127,10 @@ def apply_line(contest: Contest, line: AnyLine) -> None:
         raise CleansetError(f"{line}: {error}") from None
 
 
-def _check_one_of(what: str, name: str, known: Collection[str]) -> None:
-    if name not in known:
-        raise CleansetError(f"unknown {what} {shown(name)}; expected one of {', '.join(sorted(known))}")
-
-
-def _team(contest: Contest, line: Line[entries.Team]) -> None:
-    contest.teams.add(line.entry.name)
-
-
-def _roster(contest: Contest, line: Line[entries.Roster]) -> None:
-    contest.roster |= {*line.entry.judges}
-
-
 def _controls(contest: Contest, line: Line[entries.ControlsFile]) -> None:
     for sha256, one in line.entry.controls.items():
         _check_groups(contest, sha256, one)
     contest.controls |= line.entry.controls
-
-
-def _examples(contest: Contest, line: Line[entries.ExamplesFile]) -> None:
-    contest.examples |= line.entry.examples
 
 
 def _check_groups(contest: Contest, sha256: str, one: ControlImage | JudgeAnswer) -> None:
@@ -160,7 +143,7 @@ def _check_groups(contest: Contest, sha256: str, one: ControlImage | JudgeAnswer
 def _defence(contest: Contest, line: Line[entries.Defence]) -> None:
     name = line.entry.name
     team = team_of(name)
-    _check_one_of("team", team, contest.teams)
+    check_known("team", team, sorted(contest.teams))
     if name in contest.defences:
         raise CleansetError(f"{name}: entered before; expected another name for whatever has changed")
     most = contest.rules.limits.defences
@@ -179,7 +162,7 @@ def _stake(contest: Contest, line: Line[entries.Stake]) -> None:
 
 def _submission(contest: Contest, line: Line[entries.SubmissionManifest]) -> None:
     entry = line.entry
-    _check_one_of("team", entry.team, contest.teams)
+    check_known("team", entry.team, sorted(contest.teams))
     if contest.course(entry.target).stake is None:
         raise CleansetError(f"{entry.target} is not staked; expected a target that is staked")
     contest.a_day[entry.team, line.day] += len(entry.images)
@@ -228,7 +211,7 @@ def _publish(contest: Contest, line: Line[entries.Publication]) -> None:
 
 def _answers(contest: Contest, line: Line[entries.AnswerFile]) -> None:
     judge = line.entry.judge
-    _check_one_of("judge", judge, contest.roster)
+    check_known("judge", judge, sorted(contest.roster))
     drawn = contest.drawn(judge).get(line.entry.week)
     if drawn is None:
         raise CleansetError(f"no week was published on {line.entry.week}; expected the day of one that was")
@@ -273,14 +256,14 @@ def _score_controls(contest: Contest, judge: str, new: Mapping[str, JudgeAnswer]
 
 def _appeal(contest: Contest, line: Line[entries.Appeal]) -> None:
     entry = line.entry
-    _check_one_of("team", entry.team, contest.teams)
+    check_known("team", entry.team, sorted(contest.teams))
     image = contest.image(entry.image)
     group = image.verdict.group if image.verdict is not None else None
     image.appeal(line, contest.breaking(entry.image, group))
 
 
 def _decision(contest: Contest, line: Line[entries.BoardDecision]) -> None:
-    _check_one_of("verdict", line.entry.verdict or INVALID, [*contest.rules.classes, INVALID])
+    check_known("verdict", line.entry.verdict or INVALID, [*contest.rules.classes, INVALID])
     contest.image(line.entry.image).decide(line)
     contest.note_final(line.entry.image)
 
@@ -290,10 +273,7 @@ def _run(contest: Contest, line: Line[entries.DefenceRun]) -> None:
     course = contest.course(run.defence)
     model = course.runs[0].entry.model if course.runs else run.model
     if run.model != model:
-        raise CleansetError(
-            f"a run of a model with the digest {run.model}; expected {model}, as in its first run: the model's entry "
-            "in the edition's params.yaml has changed"
-        )
+        raise CleansetError(f"a run of a model with the digest {run.model}; expected {model}, as in its first run")
     if run.answers.keys() != contest.images.keys():
         other = min(run.answers.keys() ^ contest.images.keys())
         raise CleansetError(f"other images than the published ones, such as {short(other)}; expected an answer to each")
@@ -302,7 +282,9 @@ def _run(contest: Contest, line: Line[entries.DefenceRun]) -> None:
 
 
 _HANDLERS: Mapping[str, Callable[[Contest, AnyLine], None]] = {
-    "team": _team, "roster": _roster, "controls": _controls, "examples": _examples, "defence": _defence,
-    "stake": _stake, "submission": _submission, "publish": _publish, "answers": _answers, "appeal": _appeal,
-    "decision": _decision, "run": _run,
+    "team": lambda contest, line: contest.teams.add(line.entry.name),
+    "roster": lambda contest, line: contest.roster.update(line.entry.judges),
+    "examples": lambda contest, line: contest.examples.update(line.entry.examples),
+    "controls": _controls, "defence": _defence, "stake": _stake, "submission": _submission, "publish": _publish,
+    "answers": _answers, "appeal": _appeal, "decision": _decision, "run": _run,
 }  # fmt: skip

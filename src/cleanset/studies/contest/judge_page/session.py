@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode_file
-from cleanset.images.outlines import Outline, Point, check_outline
+from cleanset.images.outlines import Point, check_outline
 from cleanset.plumbing.files import read_bytes, replace_file
 from cleanset.plumbing.validation import Section, Sha256, shown, validate
 from cleanset.studies.contest.entries import AnswerFile, short
@@ -54,10 +54,6 @@ class JudgeDraft(Section):
         """Whether no question was answered."""
         return not (self.contains or self.corners or self.statements)
 
-    @property
-    def outline(self) -> Outline:
-        return tuple(self.corners)
-
     def object_of(self, groups: tuple[str, ...]) -> str | None:
         """The group whose largest object is asked about, once both groups are answered."""
         return None if len(self.contains) < len(groups) else self.answer(groups).object_of
@@ -74,7 +70,7 @@ class JudgeDraft(Section):
 
     def close_outline(self, width: int, height: int) -> None:
         """Finish the outline. Raises ValueError, and leaves it open, unless it is a simple polygon inside the image."""
-        check_outline(self.outline, width, height)
+        check_outline(tuple(self.corners), width, height)
         self.closed = True
 
     def take_back(self) -> bool:
@@ -91,20 +87,12 @@ class JudgeDraft(Section):
         """The answers so far, in the form of the file."""
         contains = dict(zip(groups, self.contains, strict=True))
         statements = dict(zip(STATEMENTS, self.statements, strict=False))
-        return JudgeAnswer(contains=contains, outline=self.outline if self.closed else None, **statements)
+        return JudgeAnswer(contains=contains, outline=tuple(self.corners) if self.closed else None, **statements)
 
 
 def read_answers(path: Path) -> dict[str, JudgeAnswer]:
     """The answers in a file, by image; empty without the file. Raises CleansetError for a file that is not valid."""
     return dict(validate(AnswerFile, read_content(path), path).answers) if path.exists() else {}
-
-
-def as_yaml(judge: str, week: datetime.date, answers: Mapping[str, JudgeAnswer]) -> bytes:
-    """The content of a file of answers, as JSON, which is YAML, too; empty without any."""
-    if not answers:
-        return b""
-    file = AnswerFile(judge=judge, week=week, answers=dict(answers))
-    return file.model_dump_json(indent=1, exclude_none=True).encode() + b"\n"
 
 
 DRAFTS = ".drafts.json"
@@ -229,7 +217,12 @@ class JudgeSession:
         """Save the answers to an image; None takes them back."""
         own = {} if answer is None else {task.sha256: answer}
         changed = {key: one for key, one in self._saved[task.week].items() if key != task.sha256} | own
-        self._write(self._file(task.week), as_yaml(self.judge, task.week, changed))
+        content = b""
+        if changed:
+            file = AnswerFile(judge=self.judge, week=task.week, answers=changed)
+            # JSON is YAML, too
+            content = file.model_dump_json(indent=1, exclude_none=True).encode() + b"\n"
+        self._write(self._file(task.week), content)
         self._saved[task.week] = changed
         self.answers.pop(task.sha256, None)
         self.answers |= own

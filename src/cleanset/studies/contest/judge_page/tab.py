@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cleanset.errors import CleansetError, cut
 from cleanset.images.outlines import MAX_CORNERS, Outline, Point
@@ -29,11 +29,18 @@ STATES: Mapping[JudgeState, Mapping[str, JudgeAction]] = {
 }
 """By state, what each key does; any other key is told to do nothing there."""
 
-HINTS: Mapping[JudgeState, str] = {
-    "instructions": "Enter leaves the instructions",
-    "end": "z takes the last answer back",
-}
-"""What a key that does nothing is answered with; else the instructions are named."""
+
+class JudgePress(NamedTuple):
+    """A key, and what it says of an outline: beside the keys of a keyboard there are `corner` and `move`.
+
+    `corner`: a new corner is at `point`; `move`: the corner with the number `corner`, from 0, is now at `point`.
+    `seen`: the question that had been on the screen, with its image; None for too short a time.
+    """
+
+    key: str
+    seen: str | None = None
+    point: Point | None = None
+    corner: int | None = None
 
 
 class JudgeTab:
@@ -79,27 +86,23 @@ class JudgeTab:
         self._shown = self._at()
 
     def _at(self) -> tuple[str, Outline]:
-        return self.question, () if self.task is None else self.session.draft_of(self.task).outline
+        return self.question, () if self.task is None else tuple(self.session.draft_of(self.task).corners)
 
     def press(self, key: str, seen: str | None, point: Point | None = None, corner: int | None = None) -> None:
-        """Carry out a key. `seen`: the question that had been on the screen, with its image; None for too short a time.
-
-        Beside the keys of a keyboard: `corner`, a new corner of the outline at `point`; `move`, the corner of this
-        number, counted from 0, is now at `point`.
-        """
+        """Carry out a key, with the values of a `JudgePress`."""
         self.pressed += 1
         self._tell("")
         action = STATES[self.state].get(key)
         if action in ("go_on", "instruct"):
             self.instructions = action == "instruct"
         elif action is None:
-            hint = HINTS.get(self.state, "? shows the instructions")
+            hint = "Enter leaves the instructions" if self.instructions else "? shows the instructions"
             self._tell(f"{cut(key, MAX_KEY)} does nothing here; {hint}.")
         elif self._shown not in (None, self._at()):
             self._tell("Another tab has changed these answers: look at them, and press the key again.", is_error=True)
         else:
             try:
-                self._press_at_image(action, key, seen, point, corner)
+                self._press_at_image(action, JudgePress(key, seen, point, corner))
             except (CleansetError, OSError) as error:
                 self._tell("Not saved: a file cannot be read or written. See the server's terminal.", is_error=True)
                 print(f"error: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
@@ -108,9 +111,7 @@ class JudgeTab:
         self.notice = notice
         self.is_error = is_error
 
-    def _press_at_image(
-        self, action: JudgeAction, key: str, seen: str | None, point: Point | None, corner: int | None
-    ) -> None:
+    def _press_at_image(self, action: JudgeAction, pressed: JudgePress) -> None:
         task = self.task
         if action == "undo" or task is None:
             self._undo(task)
@@ -120,12 +121,12 @@ class JudgeTab:
             kept = "" if draft.is_empty else ", with the answers so far"
             self.session.leave(task)
             self._tell(f"Left for later{kept}: the image comes again after the others; z goes back to it.")
-        elif seen != self.question:
+        elif pressed.seen != self.question:
             # it was pressed for the question before, or before anybody can have seen this image
             text = "This question has not been on the screen for half a second: look at the image, and answer again."
             self._tell(text, is_error=True)
         else:
-            self._answer(task, draft, key, point, corner)
+            self._answer(task, draft, pressed)
 
     def _undo(self, task: JudgeTask | None) -> None:
         draft = None if task is None else self.session.draft_of(task)
@@ -136,29 +137,27 @@ class JudgeTab:
         elif not self.session.reopen_last():
             self._tell("Nothing to take back: no answer that is not entered yet.")
 
-    def _answer(self, task: JudgeTask, draft: JudgeDraft, key: str, point: Point | None, corner: int | None) -> None:
+    def _answer(self, task: JudgeTask, draft: JudgeDraft, pressed: JudgePress) -> None:
         step = draft.step(self.session.groups)
         if step == "contains":
-            draft.contains.append(ANSWER_OF_KEY[key])
+            draft.contains.append(ANSWER_OF_KEY[pressed.key])
         elif step == "statement":
-            draft.statements.append(STATED[key])
+            draft.statements.append(STATED[pressed.key])
         else:
-            self._outline(draft, key, self.session.size(task.sha256), point, corner)
+            self._outline(draft, pressed, self.session.size(task.sha256))
         self.session.keep(task, draft)
 
-    def _outline(
-        self, draft: JudgeDraft, key: str, size: tuple[int, int], point: Point | None, corner: int | None
-    ) -> None:
-        if key == "Enter":
+    def _outline(self, draft: JudgeDraft, pressed: JudgePress, size: tuple[int, int]) -> None:
+        if pressed.key == "Enter":
             try:
                 draft.close_outline(*size)
             except ValueError as error:
                 text = str(error)
                 self._tell(f"{text[:1].upper()}{text[1:]}.", is_error=True)
-        elif point is not None:
+        elif pressed.point is not None:
             # the point of the image that is nearest
-            x, y = (max(0, min(each, most)) for each, most in zip(point, size, strict=True))
-            self._corner(draft, (x, y), corner if key == "move" else len(draft.corners))
+            x, y = (max(0, min(each, most)) for each, most in zip(pressed.point, size, strict=True))
+            self._corner(draft, (x, y), pressed.corner if pressed.key == "move" else len(draft.corners))
 
     def _corner(self, draft: JudgeDraft, point: Point, place: int | None) -> None:
         """Set a corner, or move the one at a place."""
