@@ -2,13 +2,17 @@
 
 import os
 import shutil
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 import yaml
 
 from cleanset import status
+from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.evaluation.user_model import check_code
 from cleanset.images.preprocessing import timm_preprocessing
 from cleanset.review.accepted import accept
 from cleanset.scoring.ensemble import pin
@@ -149,21 +153,37 @@ def test_the_code_of_a_custom_model(edition: Edition) -> None:
     assert seen() == []
 
 
-def test_weights_that_a_custom_network_opens_by_name(tmp_path: Path) -> None:
-    """They count with its code; a text that names no file does not, nor does params.yaml, which has the digest."""
-    (tmp_path / "nets.py").write_text('def big():\n    return open("big.pt", "rb"), "params.yaml", "none.pt"\n')
-    without = sources_sha256("nets", tmp_path)
-    for name in ("big.pt", "params.yaml", "other.pt"):
-        (tmp_path / name).write_text("1")
-    before = sources_sha256("nets", tmp_path)
-    assert before not in (without, None)
-    for name in ("params.yaml", "other.pt"):
-        (tmp_path / name).write_text("2")
-        assert sources_sha256("nets", tmp_path) == before
-    (tmp_path / "big.pt").write_text("2")
-    assert sources_sha256("nets", tmp_path) != before
-    (tmp_path / "big.pt").unlink()
-    assert sources_sha256("nets", tmp_path) == without
+def test_weights_that_a_custom_network_opens_by_name(edition: Edition) -> None:
+    """They are found by loading it, pinned, and a dependency of stage score; what it does not open is not."""
+    for name in ("big.pt", "other.pt"):
+        (edition.folder / name).write_text("1")
+    (edition.folder / "nets.py").write_text("def make():\n    return open('big' + '.pt').read(), open('params.yaml')\n")
+    params = yaml.safe_load(edition.params_yaml.read_text())
+    params["models"] = {"mine": {"source": "module", "name": "nets:make"}}
+    edition.params_yaml.write_text(yaml.safe_dump(params))
+
+    def deps() -> list[str]:
+        return list(yaml.safe_load(edition.dvc_yaml.read_text())["stages"]["score"]["deps"])
+
+    before = deps()
+    pin(edition)
+    assert read_params(edition.folder).models["mine"].files == {"big.pt": sha256(b"1").hexdigest()}
+    assert deps() == [*before, "big.pt"]
+    (edition.folder / "other.pt").write_text("2")
+    unseen = status.run(edition).unseen
+    (edition.folder / "big.pt").write_text("2")
+    line = (
+        "big.pt: not what params.yaml pins of what nets:make opens: restore it, or run cleanset models --pin, then dvc "
+        "repro"
+    )
+    assert status.run(edition).unseen == [*unseen, line]
+    with pytest.raises(CleansetError, match=r"^nets:make: big\.pt in .*, which it opens, with another SHA-256 than in"):
+        check_code(read_params(edition.folder).models["mine"], edition.folder)
+    pin(edition)
+    assert status.run(edition).unseen == unseen
+    (edition.folder / "nets.py").write_text("def make(): pass\n")
+    pin(edition)
+    assert (deps(), read_params(edition.folder).models["mine"].files) == (before, None)
 
 
 def test_labels_that_change_twice(edition: Edition) -> None:

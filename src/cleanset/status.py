@@ -16,6 +16,7 @@ from cleanset.dataset.archives import read_md5_list
 from cleanset.dataset.folder import LabelledImages, read_images
 from cleanset.dataset.pinned import check_pinned, read_pinned
 from cleanset.edition.dvc_files import is_whole
+from cleanset.edition.models import changed_files
 from cleanset.edition.params import Dataset, Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.repository import scm_problem
@@ -186,6 +187,11 @@ def _changed_modules(edition: Edition, params: Params) -> Iterator[str]:
     for role, model in params.models.items():
         if model.module is None:
             continue
+        if changed := changed_files(model, edition.folder):
+            yield (
+                f"{first_names(changed, 3)}: not what params.yaml pins of what {model.name} opens: restore it, or run "
+                "cleanset models --pin, then dvc repro"
+            )
         found = sources_sha256(model.module, edition.folder)
         if model.module_sha256 is not None:
             # what is pinned is among the params of stage score

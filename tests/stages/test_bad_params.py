@@ -39,7 +39,7 @@ def models(*entries: str) -> str:
         (
             models("standard: {source: timm, name: resnet18, tag: a1}"),
             ": models.standard: unknown key 'tag'; expected source, name, threat_model, weights, file, beyond, sha256, "
-            "beyond_sha256, module_sha256",
+            "beyond_sha256, module_sha256, files",
         ),
         (f"{BASE}{MODEL}score: {{batch_size: '256'}}", ": score.batch_size: expected an integer; found '256'"),
         (

@@ -1,16 +1,17 @@
 """The models of an edition, as commands name them, and their entries in params.yaml and dvc.yaml."""
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 from cleanset.edition.lists import check_list
 from cleanset.edition.params import Model, checked_params, read_params
-from cleanset.edition.pipeline import with_roles
+from cleanset.edition.pipeline import with_opened, with_roles
 from cleanset.edition.yaml_edit import InBraces, LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
-from cleanset.plumbing.files import is_there, read_text, write_together
+from cleanset.plumbing.files import is_there, read_text, sha256_of, write_together
 from cleanset.plumbing.validation import shown, validate
 from cleanset.plumbing.yaml_files import parse_yaml
 
@@ -91,10 +92,17 @@ def change_models(edition: Path, new: Models, removed: Collection[str]) -> None:
     set_models(edition, {**kept, **new})
 
 
-def pin_models(edition: Path, digests: Mapping[str, Mapping[str, str]]) -> None:
+def pin_models(edition: Path, digests: Mapping[str, Mapping[str, Any]]) -> None:
     """Write SHA-256 into params.yaml: of weights and lists, by role and key."""
     models = read_params(edition).models
     set_models(edition, {role: model.model_copy(update=digests.get(role, {})) for role, model in models.items()})
+
+
+def changed_files(model: Model, edition: Path) -> list[str]:
+    """The files that a custom model opens and that have another SHA-256 than params.yaml, or are missing."""
+    paths = {name: edition / name for name in model.files or ()}
+    found = {name: sha256_of(path) if is_there(path) else None for name, path in paths.items()}
+    return [name for name, digest in (model.files or {}).items() if found[name] != digest]
 
 
 def set_models(edition: Path, models: Models) -> None:
@@ -106,7 +114,12 @@ def set_models(edition: Path, models: Models) -> None:
     layout does not allow it.
     """
     texts = {}
-    for name, change in (("params.yaml", with_models), ("dvc.yaml", with_files_of)):
+    no_more = opened_by(read_params(edition).models)
+    changes: dict[str, Callable[[str, Models], str]] = {
+        "params.yaml": with_models,
+        "dvc.yaml": partial(with_files_of, no_more=no_more),
+    }
+    for name, change in changes.items():
         path = edition / name
         if name == "params.yaml" or is_there(path):
             before = read_text(path, "save it as UTF-8")
@@ -142,13 +155,19 @@ def with_models(text: str, models: Models) -> str:
     return _edited(after, content, "params.yaml", advice)
 
 
-def with_files_of(text: str, models: Models) -> str:
-    """The text of a dvc.yaml whose joint stages list the files of exactly these models.
+def opened_by(models: Models) -> list[str]:
+    """The files in the edition's folder that custom models open, sorted."""
+    return sorted({name for model in models.values() for name in model.files or ()})
 
-    Without a model nothing is known of confidences, and they are not drawn.
+
+def with_files_of(text: str, models: Models, no_more: Collection[str] = ()) -> str:
+    """The text of a dvc.yaml whose joint stages list the files of exactly these models, and score what these open.
+
+    `no_more`: what was opened before. Without a model nothing is known of confidences, and they are not drawn.
     """
     content: Any = parse_yaml(text, "dvc.yaml")
     with_roles(content, list(models))
+    with_opened(content, opened_by(models), no_more)
     advice = f"list by hand the files of {', '.join(models)}, and no others, in the deps of intersect, count and report"
     return _with_plots(_edited(text, content, "dvc.yaml", advice), models)
 

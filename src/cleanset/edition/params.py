@@ -133,6 +133,7 @@ SOURCES_WITH: Mapping[str, tuple[str, ...]] = {
     "beyond": ("lists",),
     "beyond_sha256": ("lists",),
     "module_sha256": ("module",),
+    "files": ("module",),
 }
 """The sources of models that have a key, which all others have not."""
 
@@ -170,6 +171,9 @@ class Model(Section):
 
     module_sha256: Sha256 | None = None
     """Source module: the digest of its code, with all that it imports in the edition's folder."""
+
+    files: dict[str, Sha256] | None = None
+    """Source module: the digests of other files in the edition's folder that it opens while it is loaded."""
 
     @property
     def is_list(self) -> bool:

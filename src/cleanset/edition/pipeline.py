@@ -6,7 +6,7 @@ joint stages, which read the files of every model, name each of them.
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from cleanset.edition.dvc_files import checked_pipeline
@@ -81,6 +81,17 @@ def with_table(pipeline: object, name: str) -> None:
     if isinstance(deps, list) and name not in deps:
         # behind images.sha256, which stands first
         deps.insert(1, name)
+
+
+def with_opened(pipeline: object, names: Sequence[str], no_more: Collection[str]) -> None:
+    """Add files that models open to the deps of score in `pipeline`, without those that are opened `no_more`.
+
+    DVC knows no list inside deps, so those of any model are of all.
+    """
+    deps = _table(_table(pipeline, "stages"), "score").get("deps")
+    if isinstance(deps, list):
+        kept = [dep for dep in deps if dep in names or dep not in no_more]
+        deps[:] = [*kept, *(name for name in names if name not in kept)]
 
 
 def params_named(pipeline: object, where: Path) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,6 @@ import numpy as np
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
-from cleanset.evaluation.opened_files import opened_files
 from cleanset.evaluation.specs import CommandModel, ModuleModel, Spec, TrainedModel, WrappedNetwork, ZooModel
 from cleanset.evaluation.trained import load_trained, preprocessing_of_entry
 from cleanset.evaluation.user_model import (
@@ -32,6 +31,7 @@ from cleanset.scoring.differentiable import wrap_network
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.fingerprints import program_fingerprint
 from cleanset.scoring.models import LoadedModel, is_at_hand, preprocessing_of, weights_at_hand
+from cleanset.scoring.opened_files import opened_files
 from cleanset.scoring.scorer import Scorer, arithmetic
 
 # images of random pixels that a network of a module is tried with

@@ -38,6 +38,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from cleanset.classes import ClassTable
+from cleanset.edition.models import changed_files
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, raised, reason
 from cleanset.evaluation.class_order import places_of
@@ -45,7 +46,7 @@ from cleanset.evaluation.printed_answers import printed_answers
 from cleanset.evaluation.specs import CommandModel, ModuleModel
 from cleanset.images import codec
 from cleanset.images.preprocessing import NAMED, PixelPlanes, Preprocessing, ResizeAndCrop
-from cleanset.plumbing.validation import shown
+from cleanset.plumbing.validation import first_names, shown
 from cleanset.scoring.checked_network import CheckedNetwork, kind_of
 from cleanset.scoring.checkpoints import unusable_kind
 from cleanset.scoring.fingerprints import module_fingerprint, sources_sha256
@@ -207,7 +208,12 @@ def load_member(model: Model, folder: Path, classes: ClassTable, name: str | Non
 
 
 def check_code(model: Model, folder: Path) -> None:
-    """Raise CleansetError unless the code of a custom model in an edition's folder is what params.yaml pins."""
+    """Raise CleansetError unless code and files of a custom model in an edition's folder are what params.yaml pins."""
+    if changed := changed_files(model, folder):
+        raise CleansetError(
+            f"{model.name}: {first_names(changed, 3)} in {folder}, which it opens, with another SHA-256 than in "
+            "params.yaml, or missing: restore it, or run cleanset models --pin if this file is meant"
+        )
     if model.module is None or model.module_sha256 is None:
         return
     found = sources_sha256(model.module, folder)

@@ -3,10 +3,10 @@
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rich.table import Table
 from rich.text import Text
@@ -21,7 +21,7 @@ from cleanset.errors import CleansetError
 from cleanset.plumbing.files import sha256_of
 from cleanset.plumbing.json_files import JsonObject
 from cleanset.plumbing.validation import join_names
-from cleanset.scoring.copied_modules import check_fit, said_of_modules, with_modules
+from cleanset.scoring.copied_modules import check_fit, pins_of, said_of_modules, with_modules
 from cleanset.scoring.downloads import what_instead_of_weights
 from cleanset.scoring.fingerprints import is_importable, sources_of, sources_sha256
 from cleanset.scoring.models import preprocessing_of, weights_at_hand, weights_path
@@ -153,17 +153,17 @@ def _lines(member: EnsembleModel) -> Iterator[tuple[str, Text]]:
 def pin(edition: Edition) -> list[str]:
     """Write the SHA-256 of all unpinned weights and lists into params.yaml; return the roles.
 
-    Missing weights are downloaded first. From then on other bytes are refused. The code of custom models is pinned as
-    it is now. Raises CleansetError while DVC is at work there.
+    Missing weights are downloaded first. From then on other bytes are refused. The code of custom models, and what
+    it opens, is pinned as it is now. Raises CleansetError while DVC is at work there.
     """
     folder = edition.folder
     check_idle(folder)
-    digests: dict[str, dict[str, str]] = {}
+    digests: dict[str, Mapping[str, Any]] = {}
     for role, model in read_params(folder).models.items():
         if model.module is not None:
-            found = sources_sha256(model.module, folder)
-            if found not in (None, model.module_sha256):
-                digests[role] = {"module_sha256": str(found)}
+            pins = pins_of(model, folder)
+            if any(getattr(model, key) != pin for key, pin in pins.items()):
+                digests[role] = pins
         elif not model.is_pinned:
             if model.is_list:
                 digests[role] = check_list(folder, role, model)

@@ -14,7 +14,6 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from importlib.machinery import all_suffixes
 from importlib.metadata import packages_distributions
 from itertools import islice
@@ -27,8 +26,6 @@ from cleanset.scoring.validity import code_of, library_versions
 
 MAX_FILES = 1_000
 """Files of a folder that are read; those of a folder of more count by their names, sizes and times."""
-MAX_NAME = 256
-"""Characters of a text that may name a file."""
 MAX_LISTED = 100_000
 """Files of a folder that are looked for; a folder of more counts by its name alone."""
 _RECORDED = (PACKAGE, "PIL", "numpy", "robustbench", "timm", "torch")
@@ -106,36 +103,9 @@ def is_importable(module: str) -> bool:
 
 
 def sources_sha256(module: str, folder: Path) -> str | None:
-    """The SHA-256 of a module below a folder, with all that it imports there, and the files that their texts name.
-
-    Such as weights: a text names a file below the folder or beside its module. None for a module of elsewhere.
-    """
+    """The SHA-256 of a module that lies below a folder, with all that it imports there; None for one of elsewhere."""
     source = sources_of(module, folder)
-    named = {name: digest for path in source for name, digest in _named_files(folder.resolve(), path)}
-    return sha256(json.dumps(named | source, sort_keys=True).encode()) if source else None
-
-
-def _named_files(folder: Path, source: str) -> Iterator[tuple[str, str]]:
-    """Name and SHA-256 of the files that texts in a source file name, but for params.yaml, which has the digest."""
-    path = folder / source
-    for text in _texts(path):
-        for file in (folder / text, path.parent / text):
-            with suppress(OSError, ValueError):
-                inside = file.resolve().relative_to(folder).as_posix()
-                if file.is_file() and inside != "params.yaml":
-                    yield inside, sha256_of(file)
-
-
-def _texts(path: Path) -> set[str]:
-    """The short texts in a Python file."""
-    if path.suffix != ".py":
-        return set()
-    try:
-        nodes = ast.walk(ast.parse(path.read_bytes()))
-    except (SyntaxError, ValueError):
-        return set()
-    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return {text for text in texts if 0 < len(text) < MAX_NAME}
+    return sha256(json.dumps(source, sort_keys=True).encode()) if source else None
 
 
 def _versioned_package(module: str) -> str:

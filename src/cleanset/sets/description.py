@@ -278,7 +278,7 @@ _DETERMINING: dict[str, Any] = {
 
 _OF_SET = _DETERMINING | {
     "dataset": {"classes", "label", "images"},
-    "models": {"__all__": {*_DETERMINING["models"]["__all__"], "module_sha256"}},
+    "models": {"__all__": {*_DETERMINING["models"]["__all__"], "module_sha256", "files"}},
     "score": {"precision"},
     "export": True,
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 from cleanset.dataset.archives import read_md5_list
 from cleanset.dataset.folder import read_images
 from cleanset.dataset.pinned import pinned_text, read_pinned
+from cleanset.edition.models import changed_files
 from cleanset.edition.params import Dataset, read_params
 from cleanset.edition.paths import Edition, edition_of_set
 from cleanset.errors import CleansetError
@@ -80,6 +81,7 @@ def outdated(folder: Path) -> list[str]:
         digest = read_md5_list(edition.raw_md5).get(params.dataset.images, "")
         differing += [ARCHIVE] if release.archive_md5 and digest != release.archive_md5 else []
     differing += _changed_tables(edition, params.dataset)
+    differing += [name for model in params.models.values() for name in changed_files(model, edition.folder)]
     if is_there(edition.reviews) and own_guidelines(edition.reviews) != _guidelines_of(folder):
         differing.append(f"{REVIEWS}/{GUIDELINES}")
     return differing

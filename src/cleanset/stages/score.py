@@ -206,6 +206,7 @@ def network_run(inputs: ScoreInputs, settings: "Settings") -> tuple["ScoringRun"
             "index_sha256": inputs.index_sha256,
             "classes_sha256": inputs.classes.keys_sha256,
             "model_code": model.code,
+            **({"files": inputs.model.files} if inputs.model.files else {}),
             **below_float64(settings),
         }
     )

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.evaluation.opened_files import opened_files
 from cleanset.scoring.fingerprints import program_fingerprint
+from cleanset.scoring.opened_files import opened_files
 
 ANSWER = "import os, sys\nfor f in sorted(os.listdir(sys.argv[-1])): print(f'{f}, cat')\n"
 
