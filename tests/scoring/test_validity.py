@@ -1,6 +1,7 @@
 """Whether a result may be used again: what it was made from, compared fact by fact."""
 
 import json
+import os
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -50,9 +51,11 @@ def test_a_finished_result_is_read_until_it_or_its_origin_changes(
     content = with_digest(stored(), result)
     assert content["predictions_sha256"] == sha256(b"answers")
     record.write_text(json.dumps(content))
+    os.utime(record, (1_700_000_000, 1_700_000_000))
     assert read_finished(record, MadeFrom(FACTS), result) == content
     assert read_finished(record, MadeFrom(FACTS)) == content
-    assert capsys.readouterr() == ("", "")
+    again = "answers of 14 November 2023, of the model as it was then; --fresh computes them anew"
+    assert capsys.readouterr() == ("", f"{result}: {again}\n{record}: {again}\n")
     assert read_finished(record, MadeFrom(FACTS | {"precision": "float32"}), result) is None
     assert f"{result}: computed again: precision 'float64', now 'float32'" in capsys.readouterr().err
     record.write_text(json.dumps(content | {"accuracy": 0.75}))
