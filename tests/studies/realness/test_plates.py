@@ -200,7 +200,7 @@ def test_the_page_asks_for_digits_and_tells_who_misses_one(plan: Path, browser: 
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     page.set_default_timeout(PATIENCE)
     page.goto(server.address)
-    page.get_by_text(f"First you see {PLATES} plates of dots").wait_for()
+    page.get_by_text(f"First you will see {PLATES} plates of dots").wait_for()
     page.get_by_role("button", name="Begin").click()
     page.locator(".progress").wait_for()
     (person,) = rows(plan / "people.csv")

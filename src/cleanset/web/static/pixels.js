@@ -86,7 +86,7 @@
     const isCut = showAtPixels(frame, size, factor, room);
     const line = frame.parentElement.querySelector(".part");
     if (!isCut) line?.remove();
-    else if (!line) frame.insertAdjacentHTML("afterend", '<small class="part"></small>');
+    else if (!line) frame.after(Object.assign(document.createElement("small"), { className: "part" }));
     if (isCut) frame.nextElementSibling.textContent = words;
   };
 
@@ -106,7 +106,9 @@
     async function fill(frame) {
       const image = frame.querySelector("img");
       reveal(frame);
-      frame.insertAdjacentHTML("beforeend", '<span class="loading" role="progressbar" aria-valuemin="0" aria-valuemax="100"></span>');
+      frame.append(Object.assign(document.createElement("span"), {
+        className: "loading", role: "progressbar", ariaValueMin: "0", ariaValueMax: "100",
+      }));
       frame.querySelector(".loading").ariaLabel = image.alt;
       tellLoaded(frame, 0);
       const address = await loader.arrived(image.dataset.file);
