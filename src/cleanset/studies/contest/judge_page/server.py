@@ -37,7 +37,7 @@ def render(tab: JudgeTab) -> str:
         "session": session,
         "task": task,
         "draft": draft,
-        "size": None if task is None else _size(session, task.sha256),
+        "size": None if task is None or tab.instructions else _size(session, task.sha256),
         "object": draft and draft.object_of(session.groups),
         "groups": session.groups,
         "done": sum(task.sha256 in session.answers for task in session.tasks),
