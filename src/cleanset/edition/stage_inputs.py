@@ -332,7 +332,11 @@ def misread_stages(project: Path, out: str = "") -> list[ComparedNote]:
 
 def misread_inputs(project: Path, remedy: str = REPAIR) -> list[str]:
     """A line for each of `misread_stages`."""
-    return [f"{project / 'dvc.lock'}: {note.text}: {remedy}" for note in misread_stages(project)]
+    return [_line(project, note, remedy) for note in misread_stages(project)]
+
+
+def _line(project: Path, note: ComparedNote, remedy: str) -> str:
+    return f"{project / 'dvc.lock'}: {note.text}: {remedy}"
 
 
 def projects_in(edition: Path) -> list[Path]:
@@ -343,18 +347,17 @@ def projects_in(edition: Path) -> list[Path]:
 
 
 def unlock_misread(project: Path, remedy: str = AGAIN) -> list[str]:
-    """Take the stages of `misread_inputs` out of dvc.lock and of DVC's run cache, so that they run again.
+    """Take the stages of `misread_stages` out of dvc.lock and of DVC's run cache, so that they run again.
 
     Returns their lines. What has been compared is not compared again.
     """
-    lines = misread_inputs(project, remedy)
     compared = list(_compared_notes(project))
-    for note in compared:
-        if note.misread:
-            _unlock(project, note.stage)
+    misread = [note for note in compared if note.misread]
+    for note in misread:
+        _unlock(project, note.stage)
     for note in compared:
         note.path.unlink(missing_ok=True)
-    return lines
+    return [_line(project, note, remedy) for note in misread]
 
 
 def _unlock(project: Path, name: str) -> None:
