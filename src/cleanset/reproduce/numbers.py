@@ -11,7 +11,7 @@ Verdict = Literal["equal", "rounding", "differs"]
 Evidence = Literal["from raw data", "from other printed numbers", "fitted"]
 """How a number is computed. `fitted`: from a quantity that is not printed, and was fitted to the numbers themselves.
 
-A fourth kind, what the authors' program gives on input made up here, is no number of the paper: see `OwnInput`.
+A fourth kind, what the authors' program gives on input made up here, is not a number of the paper: see `OwnInput`.
 """
 
 BELOW = "< "

@@ -81,7 +81,7 @@
     return isCut;
   };
 
-  // Shows an example as large as it is whole in its room, but at its own pixels at least; in part, this is said in `words`.
+  // Shows an example as large as it is whole in its room, but at its own pixels at least; where only a part fits, `words` say so.
   globalThis.showExample = (frame, size, factor, room, words) => {
     const isCut = showAtPixels(frame, size, factor, room);
     const line = frame.parentElement.querySelector(".part");
@@ -97,7 +97,7 @@
   globalThis.reveal = (frame) => frame.querySelector(".loading")?.remove();
 
   // A loader of a page with frames (see loader.js), which also fills a frame: resolves when its image is decoded, to
-  // whether it is on the page still. What has come, in per cent, is told by `inWords` until the frame is revealed.
+  // whether it is on the page still. Until the frame is revealed, `inWords` gives the text for the percentage that has loaded.
   globalThis.frameLoader = (load, inWords, troubled) => {
     const tellLoaded = (frame, percent) => tell(frame, inWords(percent), percent);
     const progressed = (url, share) =>
