@@ -8,12 +8,13 @@ as safetensors' of a program, and what `python -I`, `-E` or `-S` opens.
 import importlib.util
 import os
 import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from cleanset.plumbing.interpreter import python_command
 
 _HOOK = Path(__file__).with_name("static")
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -50,7 +51,7 @@ def opened_on_loading(model: str, folder: Path) -> list[str] | None:
     """
     root = folder.resolve()
     with TemporaryDirectory() as temporary:
-        opened = _opened([sys.executable, "-P", "-m", "cleanset.scoring.loading", model], Path(temporary), root)
+        opened = _opened(python_command("-m", "cleanset.scoring.loading", model), Path(temporary), root)
     paths = [path for path in opened.files if path.is_relative_to(root) and not path.is_relative_to(_PACKAGE)]
     return [path.relative_to(root).as_posix() for path in paths] if opened.code == 0 else None
 
