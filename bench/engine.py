@@ -28,8 +28,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 from cleanset.classes import imagenet
+from cleanset.evaluation.sets import ImageFile
 from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop
-from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.files import replacing, sha256
 from cleanset.plumbing.machine import available_cores
 from cleanset.scoring.computation import Elsewhere, Opened, Place, Task, Tasks, Worker, compute, further_workers

@@ -18,8 +18,8 @@ from safetensors.torch import load_file
 
 from cleanset.classes import imagenet
 from cleanset.edition.params import Precision
+from cleanset.evaluation.sets import ImageFile
 from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop
-from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.machine import available_cores
 from cleanset.scoring.decoding import PixelBatch, SharedBatches, worker_processes

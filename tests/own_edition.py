@@ -14,7 +14,7 @@ from cleanset.edition.paths import Edition
 from cleanset.review.file_format import parse_review
 from cleanset.stages.commands import STAGES
 from cleanset.tables import INDEX, read_table
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.review.texts import save
 from tests.ten_images import drawn_image
 

@@ -49,9 +49,10 @@ REASSESSED = [[0], [0, 1], [], [278], [282, 281], [281], [543], [970], [7], [999
 FORK_SERVER = multiprocessing.get_context("forkserver")
 """Starts processes that have imported what the commands need."""
 PRELOADED = [
-    "cleanset.stages.preprocess", "cleanset.stages.export", "cleanset.measure.compare.report", "cleanset.sets.arrays",
-    "cleanset.sets.rebuild", "cleanset.sets.verify", "cleanset.sets.archive", "cleanset.review.status",
-    "tests.ten_images", "tests.measure.compare.command",
+    "cleanset.stages.preprocess", "cleanset.stages.export", "cleanset.evaluation.compare.report",
+    "cleanset.sets.arrays", "cleanset.sets.rebuild", "cleanset.sets.verify", "cleanset.sets.archive",
+    "cleanset.review.status",
+    "tests.ten_images", "tests.evaluation.compare.command",
 ]  # fmt: skip
 PRELOADED_WITH_TORCH = [
     "cleanset.scoring.engine", "cleanset.scoring.validity", "cleanset.stages.score",

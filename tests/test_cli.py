@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from cleanset.cli import PANELS, app
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 
 
 def test_every_command_is_in_one_panel() -> None:

@@ -19,7 +19,7 @@ from cleanset.scoring.ensemble import pin
 from cleanset.scoring.fingerprints import sources_sha256
 from cleanset.scoring.record import ScoreRecord, write_record
 from tests import own_edition
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.ten_images import drawn_image
 
 pytestmark = pytest.mark.slow

@@ -16,9 +16,9 @@ from cleanset.dataset.folder import read_images, read_labels
 from cleanset.edition.about import read_about
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError, system_error
-from cleanset.measure.compare.result_files import read_results
-from cleanset.measure.predictions import read_predictions
-from cleanset.measure.sets import EvaluationSet
+from cleanset.evaluation.compare.result_files import read_results
+from cleanset.evaluation.predictions import read_predictions
+from cleanset.evaluation.sets import EvaluationSet
 from cleanset.plumbing.file_locks import locked
 from cleanset.plumbing.files import blocks_of, read_bytes, replacing, sha256_of, write_text
 from cleanset.review.gold_files import read_gold_key
@@ -26,7 +26,7 @@ from cleanset.review.opinions import read_look_again, read_opinions
 from cleanset.scoring.brought import read_scores
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.realness.ratings import texts_of
-from tests.measure.compare.drawn_results import NUMBERS, accuracies, put_results
+from tests.evaluation.compare.drawn_results import NUMBERS, accuracies, put_results
 from tests.small_disks import small_disk_at
 from tests.ten_images import drawn_image
 from tests.time_limits import at_most

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cleanset.errors import CleansetError, DamagedError, InputError, NotComparableError, UnreachableError
+    from cleanset.evaluation.function import Results, evaluate
     from cleanset.loading import load, table
-    from cleanset.measure.function import Results, evaluate
 
     __version__: str
 
@@ -40,7 +40,7 @@ def __getattr__(name: str) -> object:
 
         return version("cleanset")
     if name in ("Results", "evaluate"):
-        from cleanset.measure import function
+        from cleanset.evaluation import function
 
         return getattr(function, name)
     if name in __all__:

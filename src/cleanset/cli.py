@@ -12,7 +12,7 @@ import typer.core
 from cleanset.edition.options import HERE, Folder, Json, show
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command, one_line, reason, system_error
-from cleanset.measure import commands as measure_cli
+from cleanset.evaluation import commands as evaluation_cli
 from cleanset.report import commands as report_cli
 from cleanset.reproduce import commands as reproduce_cli
 from cleanset.review import commands as review_cli
@@ -208,7 +208,7 @@ def pipelines(
     raise typer.Exit(1 if check and changed else 0)
 
 
-for each in (stages_cli, sets_cli, measure_cli, report_cli, plan_cli, reproduce_cli):
+for each in (stages_cli, sets_cli, evaluation_cli, report_cli, plan_cli, reproduce_cli):
     app.registered_commands += each.commands.registered_commands
 app.registered_commands += review_cli.reports.registered_commands
 app.add_typer(review_cli.app, name="review")

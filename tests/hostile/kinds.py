@@ -31,9 +31,9 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_params_named
 from cleanset.errors import CleansetError
+from cleanset.evaluation.predictions import read_predictions
+from cleanset.evaluation.sets import EvaluationImage, EvaluationSet
 from cleanset.images.codec import cropped, inspect
-from cleanset.measure.predictions import read_predictions
-from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.scoring.record import read_record
 from cleanset.studies.training.state import STATE_FILE, StateFolder, TrainingState

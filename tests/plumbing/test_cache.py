@@ -10,7 +10,7 @@ import pytest
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.arguments import Arguments
-from cleanset.measure.evaluation import failed_package
+from cleanset.evaluation.evaluate import failed_package
 from cleanset.plumbing.cache import cache_folder
 
 NO_UID = 4_000_000_123

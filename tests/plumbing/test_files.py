@@ -18,7 +18,7 @@ import pytest
 from cleanset.dataset.archives import check_archive, locate, read_md5_list
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.measure.compare import report as compare
+from cleanset.evaluation.compare import report as compare
 from cleanset.plumbing.file_locks import only_run
 from cleanset.plumbing.files import (
     BLOCK_BYTES,

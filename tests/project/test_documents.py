@@ -53,7 +53,7 @@ NOT_RUN = {
     "tests/studies/training/test_project.py plans grids in miniature",
     "cleanset reproduce": "tests/reproduce/test_papers.py runs it in this process",
     "cleanset evaluate val --model timm:resnet50.a1_in1k --factors annotations/imagenet_x_val_top_factor.jsonl": ""
-    "reads files of another project: tests/measure/test_factors.py writes such",
+    "reads files of another project: tests/evaluation/test_factors.py writes such",
     "cleanset selection robustbench --images ILSVRC2012_img_val.tar --out robustbench-5000": "reads ImageNet's "
     "archive: tests/sets/published/test_selections.py draws one",
     "cleanset fetch https://…/cleanset-standard-1.0.0.tar --out standard": "nothing is published yet: "
@@ -81,9 +81,9 @@ NOT_RUN = {
     'python -c \'import torch; from safetensors.torch import save_file; save_file(torch.load("mine.pt", "cpu", '
     'weights_only=False)["state_dict"], "mine.safetensors")\'': "tests/scoring/test_checkpoints.py runs it",
     "cleanset evaluate build/published/selection.csv --edition imagenet --role standard "
-    "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/measure/test_image_lists.py reads such a list",
+    "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/evaluation/test_image_lists.py reads such a list",
     "cleanset evaluate imagenet-r --restricted --model timm:resnet50.a1_in1k "
-    "--model torchvision:resnet50.IMAGENET1K_V2": "needs ImageNet-R: tests/measure/test_restricted.py has a folder",
+    "--model torchvision:resnet50.IMAGENET1K_V2": "needs ImageNet-R: tests/evaluation/test_restricted.py has a folder",
     'pip install "cleanset[tutorial] @ git+https://…/cleanset.git"': "another address: test_tutorial.py hides what the "
     "extra does not bring",
     'pip install "cleanset[evaluate] @ git+https://…/cleanset.git"': "another address; test_extras.py checks the extra",
@@ -104,7 +104,7 @@ NOT_RUN = {
     "minutes of a browser: tests/studies/realness/test_pilot.py tries four people",
     "cd imagenet-published": "needs ImageNet's images: tests/stages/test_list_models.py runs these stages on ten",
     "cleanset verify scooter": "docs/published_set.md: README's same line runs on a drawn archive, and "
-    "tests/measure evaluates models",
+    "tests/evaluation evaluates models",
     "make published": "docs/published_lists.md: tests/sets/published runs bench/replay.py, which is all that it does",
     "cleanset published --images ILSVRC2012_img_val.tar --out scooter": "docs/published_set.md: README's same line "
     "runs on a drawn archive",
@@ -117,8 +117,8 @@ NOT_RUN = {
     'pip wheel --wheel-dir wheels "cleanset[build] @ git+https://…/cleanset.git"': "downloads all requirements",
     "pip uninstall cleanset": "removes what the tests run",
     "cleanset evaluate standard --model norm_robust --labels ~/labels": "needs the studies' files: "
-    "tests/measure/test_multilabel.py has small ones",
-    "cleanset labels": "needs the studies' files: tests/measure/test_labels.py has small ones",
+    "tests/evaluation/test_multilabel.py has small ones",
+    "cleanset labels": "needs the studies' files: tests/evaluation/test_labels.py has small ones",
     "cleanset labels build/published/selection.csv --role norm_robust --sources ~/labels": "needs the studies' files",
     "cleanset fetch https://…/cats.git --out cats": "an address of nobody: tests/sets/fetching has servers",
     "dvc remote add --global cats s3://cats/store": "changes the user's settings: tests/sets/fetching/test_remotes.py "

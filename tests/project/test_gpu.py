@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from cleanset.classes import imagenet
 from cleanset.edition.params import Score
-from cleanset.measure.function import predict
-from cleanset.measure.sets import EvaluationImage, EvaluationSet
+from cleanset.evaluation.function import predict
+from cleanset.evaluation.sets import EvaluationImage, EvaluationSet
 from cleanset.scoring.differentiable import PixelNetwork, Uninteresting, searching
 from cleanset.scoring.engine import open_pipelines, score_few, settings_for
 from cleanset.scoring.shards import Shards

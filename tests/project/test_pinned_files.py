@@ -27,10 +27,10 @@ from cleanset.edition.params import Model
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.arguments import Arguments
-from cleanset.measure.compare.releases import diff
-from cleanset.measure.compare.result_files import read_results
-from cleanset.measure.evaluation import run as evaluate
-from cleanset.measure.sets import open_set
+from cleanset.evaluation.compare.releases import diff
+from cleanset.evaluation.compare.result_files import read_results
+from cleanset.evaluation.evaluate import run as evaluate
+from cleanset.evaluation.sets import open_set
 from cleanset.plumbing.files import sha256
 from cleanset.review.audit import SetImage, new_plan
 from cleanset.review.audit_files import read_plan, write_plan
@@ -43,7 +43,7 @@ from cleanset.studies.attacks.request import AttackRequest, attack_params
 from cleanset.studies.realness.plan_files import read_plan as read_study_plan
 from cleanset.studies.robustness.digests import DigestRun, ShownPixels
 from cleanset.studies.robustness.families import StudyParams, change_plan, family_named
-from tests.measure.conftest import COLOURS, MODULE, draw
+from tests.evaluation.conftest import COLOURS, MODULE, draw
 from tests.sets.conftest import make_edition
 from tests.studies.realness.conftest import SIZES, command
 from tests.studies.robustness.sources import sources_of

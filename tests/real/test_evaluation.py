@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 import cleanset
 from cleanset.edition.paths import Edition
 from cleanset.evaluation.arguments import Arguments
-from cleanset.measure.evaluation import run
+from cleanset.evaluation.evaluate import run
 
 pytestmark = pytest.mark.slow
 

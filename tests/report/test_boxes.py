@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page
 import cleanset as package
 from cleanset.edition.paths import Edition
 from cleanset.evaluation.arguments import Arguments
-from cleanset.measure.evaluation import run
+from cleanset.evaluation.evaluate import run
 from cleanset.report import look
 from tests.boxes import WINDOWS, problems
 from tests.checkouts import Checkout

@@ -16,7 +16,7 @@ from cleanset.plumbing.csv_files import csv_rows
 from cleanset.report import hints
 from tests.checkouts import Checkout
 from tests.dataset.test_shared_parts import saved, scene
-from tests.measure.compare.command import cleanset
+from tests.evaluation.compare.command import cleanset
 
 from .pages import soup
 

@@ -28,7 +28,7 @@ from cleanset.review.store import read_file
 from cleanset.stages import preprocess
 from cleanset.tables import INDEX, read_table
 from tests import own_edition
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.ten_images import drawn_image
 
 EDITION = ("edition", "own", "--images", "images")

@@ -36,7 +36,7 @@ from cleanset.stages import count, review_apply
 from cleanset.statistics.finite import Draws, fixed_bound, open_bound
 from cleanset.statistics.shares import lower_limit, lower_limit_at_any_time
 from cleanset.tables import REJECTED
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.stages.test_stages import REJECTED_ROWS, ROLES, edition_in, put, sha, val
 
 SET = tuple(SetImage(number % 7, f"ILSVRC2012_val_{number:08d}", None) for number in range(1, 201))

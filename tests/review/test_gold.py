@@ -34,7 +34,7 @@ from cleanset.review.verdicts import Cropped, Review, Vote
 from cleanset.sets.description import determining_params
 from cleanset.stages import crops, review_apply
 from cleanset.tables import SELECTION, VOTES, read_table
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.stages.test_stages import PARAMS, edition_in, sha, val
 
 FLAWED = GoldItem(0, val(1), "a" * 64, "watermark", "planted")

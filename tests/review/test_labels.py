@@ -26,7 +26,7 @@ from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Clean, Rejected, Review
 from tests import own_edition
 from tests.dataset.label_files import ANNOTATIONS, PROPOSED, write_sources
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.review.texts import save, sent
 from tests.ten_images import drawn_image, id_of
 

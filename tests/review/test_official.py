@@ -19,7 +19,7 @@ from cleanset.review.page.server import open_session
 from cleanset.review.store import read_reviews
 from cleanset.stages import crops, review_apply
 from cleanset.tables import LOCATIONS
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.stages.test_stages import PARAMS, edition_in, put, sha, val
 
 TAR = "data/raw/ILSVRC2012_img_val.tar"

@@ -12,7 +12,7 @@ from cleanset.edition.params import ReviewPolicy
 from cleanset.errors import CleansetError
 from cleanset.review.commands import check_reviewers
 from cleanset.review.page.shares import Share, common_classes, share_in_team, share_of
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 
 CLASSES = [1, 5, 9, 100, 101, 102, 103, 104, 105, 999]
 

@@ -11,7 +11,7 @@ from cleanset.errors import CleansetError
 from cleanset.review import status as review_status
 from cleanset.review.status import ALL_MODELS
 from cleanset.tables import CROP_SCORES
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.stages.test_stages import PARAMS, edition_in, put, sha, val
 from tests.ten_images import Made
 

@@ -18,8 +18,8 @@ from cleanset.sets.from_verdicts import problems
 from cleanset.stages import export
 from tests import own_edition
 from tests.checkouts import Checkout
-from tests.measure.compare.command import cleanset as command
-from tests.measure.compare.command import says
+from tests.evaluation.compare.command import cleanset as command
+from tests.evaluation.compare.command import says
 from tests.once import once
 
 pytestmark = pytest.mark.slow

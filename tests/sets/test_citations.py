@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 
 
 def test_bibtex_and_text_name_the_works_of_the_citation_file(repository: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cleanset.edition.paths import Edition
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.small_disks import small_disk_at
 from tests.ten_images import TAR, Made
 

@@ -27,7 +27,7 @@ from cleanset.classes import imagenet
 from cleanset.dataset.folder import read_images
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.measure.sets import open_set
+from cleanset.evaluation.sets import open_set
 from cleanset.sets import image_set, publish, verify
 from cleanset.sets.description import Release
 from cleanset.sets.fetching.repository import published_set

@@ -12,7 +12,7 @@ from cleanset.errors import CleansetError
 from cleanset.sets import publish, verify
 from cleanset.sets.made_from import outdated, outdated_sets
 from tests import own_edition
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.sets.conftest import make_edition
 from tests.ten_images import DEVKIT, TAR
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.measure.compare import releases
+from cleanset.evaluation.compare import releases
 from cleanset.sets import rebuild, verify
 from tests.images.test_images import profile_of
 from tests.sets.own_set import write_own_set

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.measure.compare import releases
+from cleanset.evaluation.compare import releases
 from cleanset.sets import archive, publish, rebuild, verify
 from cleanset.sets.description import Release, release_of
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.properties import examples
 from tests.sets.conftest import FILES, edit, trial
 from tests.small_disks import small_disk_at

@@ -15,7 +15,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decoder, encoder
 from cleanset.sets import publish, rebuild
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.sets.conftest import FILES
 from tests.sets.test_verify import rewrite
 from tests.ten_images import LABELS, TAR, id_of, ten_images

@@ -37,7 +37,7 @@ from cleanset.stages import export, intersect, review_apply, select
 from cleanset.stages.commands import STAGES
 from cleanset.tables import INDEX, SELECTION, read_table
 from tests.checkouts import Checkout
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.properties import examples
 from tests.sets.conftest import edit
 from tests.sets.plants import KINDS, ROLES, Plant, planted, read, shifted, write

@@ -23,7 +23,7 @@ from cleanset.sets import verify
 from cleanset.sets.description import Release
 from cleanset.sets.folder import read_entries, write_descriptions
 from cleanset.sets.manifest_checks import duplicates
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.sets.conftest import FILES, edit, trial
 
 ONE, TWO, THREE, FOUR, FIVE, SIX = FILES

@@ -12,7 +12,7 @@ import webdataset
 
 from cleanset.errors import CleansetError
 from cleanset.sets.archive import pack
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.sets.conftest import FILES
 from tests.sets.test_verify import rows
 

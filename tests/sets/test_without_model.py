@@ -29,8 +29,8 @@ from cleanset.sets.verify import run as verify
 from cleanset.tables import CANDIDATES, MARGINS, SELECTION, read_table
 from tests import own_edition
 from tests.edition.test_about import IMAGES
-from tests.measure.compare.command import cleanset as command
-from tests.measure.compare.command import says
+from tests.evaluation.compare.command import cleanset as command
+from tests.evaluation.compare.command import says
 from tests.once import once
 from tests.selection.by_hand import filled, index_of, scores_of
 

@@ -12,9 +12,9 @@ from PIL import Image
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluation import evaluate as measuring
 from cleanset.evaluation.arguments import Arguments
-from cleanset.measure import evaluation as measuring
-from cleanset.measure.function import evaluate
+from cleanset.evaluation.function import evaluate
 from cleanset.scoring.logits import Groups
 from cleanset.studies.attacks import earlier_disk
 from cleanset.studies.attacks.request import AttackRequest, attack_params
@@ -22,7 +22,7 @@ from cleanset.studies.contest.entries import ModelOfEdition
 from cleanset.studies.contest.models import ModelDefence
 from cleanset.studies.robustness import evaluation
 from cleanset.studies.training.run_params import Network
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.own_edition import run
 from tests.ten_images import drawn_image
 

@@ -16,8 +16,8 @@ import pytest
 from PIL import Image
 
 from cleanset.edition.paths import Edition
+from cleanset.evaluation import evaluate as measuring
 from cleanset.evaluation.arguments import Arguments
-from cleanset.measure import evaluation as measuring
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
 from cleanset.studies.attacks import evaluation as attacks

@@ -27,10 +27,10 @@ from cleanset.cli import app
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.readme import readme
+from cleanset.evaluation.function import Results
 from cleanset.evaluation.measures import measures_frame
-from cleanset.measure.function import Results
-from cleanset.measure.notes import Note
-from cleanset.measure.table import MeasureTable
+from cleanset.evaluation.notes import Note
+from cleanset.evaluation.table import MeasureTable
 from cleanset.report import hints, look
 from cleanset.review.page.view import note_buttons
 from cleanset.sets import publish, rebuild
@@ -231,7 +231,7 @@ _ROBUSTNESS = ("", "corruptions/", "perturbations/", "scenarios/", "watermarks/"
 PAGES: Mapping[str, Shown] = {
     "report": Shown(report, ("report/templates",)),
     "review": Shown(review, ("review/page/templates",)),
-    "evaluation": Shown(evaluation, ("measure/templates",)),
+    "evaluation": Shown(evaluation, ("evaluation/templates",)),
     "robustness": Shown(robustness, tuple(f"studies/robustness/{each}templates" for each in _ROBUSTNESS)),
     "attacks": Shown(attacks, ("studies/attacks/templates",)),
     "training": Shown(training, ("studies/training/templates",)),
@@ -305,7 +305,7 @@ def test_html_is_made_in_few_places() -> None:
     assert matching(r"autoescape=True", ".py") == {"report/pages.py", "web/pages.py"}
     made = r"_repr_html_|HTMLResponse|html\.escape|add_head_html|ui\.html\(|\bMarkup\(|text/html"
     assert matching(made, ".py") == {
-        "measure/function.py", "report/pages.py", "review/page/server.py", "sets/catalogues.py", "sets/image_set.py",
+        "evaluation/function.py", "report/pages.py", "review/page/server.py", "sets/catalogues.py", "sets/image_set.py",
         "studies/contest/judge_page/server.py", "studies/realness/serving.py", "web/guard.py", "web/pages.py",
         "web/tokens.py",
     }  # fmt: skip

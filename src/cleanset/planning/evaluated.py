@@ -4,8 +4,8 @@ from functools import partial
 
 from cleanset.errors import CleansetError
 from cleanset.evaluation.models import check_model, lacks_weights
-from cleanset.measure.request import Request
-from cleanset.measure.run import finished_part, has_begun, load_for, pixels_digest, predict, predictions_path
+from cleanset.evaluation.request import Request
+from cleanset.evaluation.run import finished_part, has_begun, load_for, pixels_digest, predict, predictions_path
 from cleanset.planning.work import IMAGE_BYTES, Count, Passes, Plan, Work, no_start
 from cleanset.scoring.engine import Settings, settings_for
 from cleanset.scoring.parts import NOTHING

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cleanset.measure.table import MODEL, NUMBER, SHORT
+from cleanset.evaluation.table import MODEL, NUMBER, SHORT
 from cleanset.planning.work import HOUR, Plan, Work
 
 UNITS = (("M", 10**6), ("G", 10**9), ("T", 10**12))

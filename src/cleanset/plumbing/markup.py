@@ -1,7 +1,7 @@
 """Texts that a stranger wrote, as parts of Markdown: they are shown, and begin no tag, link, code or cell of a table.
 
 Only what would begin one is escaped, so that the usual name stays as it is written. The templates of pages escape HTML,
-`measure/table.py` LaTeX.
+`evaluation/table.py` LaTeX.
 """
 
 import re

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from cleanset.measure.table import Cell, MeasureTable
+from cleanset.evaluation.table import Cell, MeasureTable
 from cleanset.plumbing.yaml_files import data_beside
 from cleanset.reproduce import imagenet_c, scooter, ximagenet_12
 from cleanset.reproduce.numbers import Number, Reproduction, Verdict, reproduction

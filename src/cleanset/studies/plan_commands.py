@@ -12,7 +12,7 @@ import typer
 
 from cleanset.edition.options import HERE, Json, show
 from cleanset.errors import CleansetError
-from cleanset.measure import commands as measure_cli
+from cleanset.evaluation import commands as evaluation_cli
 from cleanset.report import commands as report_cli
 from cleanset.studies.attacks import commands as attacks_cli
 from cleanset.studies.robustness import commands as robustness_cli
@@ -143,7 +143,7 @@ def _evaluate(*, edition: Path, **options: Any) -> "Count":
     """Counts the work of `cleanset evaluate`."""
     from cleanset.edition.paths import Edition
     from cleanset.evaluation.arguments import Arguments
-    from cleanset.measure.evaluation import request_of
+    from cleanset.evaluation.evaluate import request_of
     from cleanset.planning import evaluated
 
     return evaluated.counting(request_of(Edition(edition), Arguments.of_options(**options)))
@@ -186,7 +186,7 @@ def _attacks_evaluate(*, out: Path | None, **options: Any) -> "Count":
     return planning.counting(attacks_cli.asked(out=_results(out), **options))
 
 
-add_plan(app, measure_cli.evaluate, _evaluate, "evaluate")
+add_plan(app, evaluation_cli.evaluate, _evaluate, "evaluate")
 add_plan(app, report_cli.hints, _hints, "hints")
 add_plan(robustness, robustness_cli.evaluate, _robustness_evaluate, "robustness evaluate")
 add_plan(attacks, attacks_cli.evaluate, _attacks_evaluate, "attacks evaluate")

@@ -18,13 +18,13 @@ from cryptography.x509.oid import NameOID
 
 import cleanset
 from cleanset.edition.paths import Edition
-from cleanset.measure.sets import open_set
+from cleanset.evaluation.sets import open_set
 from cleanset.sets import publish, verify
 from cleanset.sets.archive import write_tar
 from cleanset.sets.fetching import releases
 from cleanset.sets.fetching.repository import is_release, record_number
-from tests.measure.compare.command import cleanset as run_cleanset
-from tests.measure.compare.command import says
+from tests.evaluation.compare.command import cleanset as run_cleanset
+from tests.evaluation.compare.command import says
 from tests.sets.conftest import FILES, trial
 from tests.sets.fetching.publisher import Publisher, Web, serving
 from tests.sets.fetching.test_fetch import fetch, refused, today

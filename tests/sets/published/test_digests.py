@@ -9,7 +9,7 @@ import pytest
 from cleanset.errors import CleansetError
 from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.source_images import read_digests
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.sets.published.drawn_archive import draw_archive, drawn_jpeg
 
 A, B = "ILSVRC2012_val_00000007", "ILSVRC2012_val_00012345"

@@ -32,7 +32,7 @@ from cleanset.sets.published.lists import (
 )
 from cleanset.sets.published.source_images import SourceImages, archive_md5, check_sides
 from replay import differences, numbers, real_labels
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 from tests.sets.conftest import edit
 from tests.sets.published.conftest import Drawn
 from tests.sets.published.drawn_archive import draw_archive

@@ -13,18 +13,18 @@ from PIL import Image
 
 from cleanset.classes import imagenet
 from cleanset.edition.params import Score
+from cleanset.evaluation.compare.compared_tables import ranking_for_paper
+from cleanset.evaluation.compare.result_files import are_results
+from cleanset.evaluation.compare.results import ComparedResults, run
+from cleanset.evaluation.sets import EvaluationImage, EvaluationSet
 from cleanset.evaluation.specs import CommandModel
-from cleanset.measure.compare.compared_tables import ranking_for_paper
-from cleanset.measure.compare.result_files import are_results
-from cleanset.measure.compare.results import ComparedResults, run
-from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.plumbing.json_files import with_digest
 from cleanset.studies.attacks.evaluation_results import AttackedModels, content_of
 from cleanset.studies.attacks.evaluation_tables import as_text, paper_table
 from cleanset.studies.attacks.request import AttackRequest
 from cleanset.studies.attacks.results import Attacked, Trust, measure_lines
 from cleanset.studies.attacks.study import AttackParams
-from tests.measure.notes_read import FORMS, notes_read
+from tests.evaluation.notes_read import FORMS, notes_read
 
 FILES = [f"n01440764/{number}.png" for number in range(8)]
 IMAGES = EvaluationSet(

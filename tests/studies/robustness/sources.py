@@ -8,7 +8,7 @@ import pandas as pd
 from PIL import Image
 
 from cleanset.classes import imagenet
-from cleanset.measure.sets import ImageFile
+from cleanset.evaluation.sets import ImageFile
 from cleanset.plumbing.files import sha256
 from cleanset.studies.robustness.images import STUDY_IMAGES, Sources, Study
 from tests.studies.robustness.drawn import drawn

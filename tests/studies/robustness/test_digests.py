@@ -33,7 +33,7 @@ from cleanset.studies.robustness.family import Changing
 from cleanset.studies.robustness.images import ChangeName, Sources, Study
 from cleanset.tables import write_table
 from tests.checkouts import Checkout
-from tests.measure.compare.command import cleanset
+from tests.evaluation.compare.command import cleanset
 from tests.studies.robustness.drawn import drawn
 from tests.studies.robustness.few_classes import keep_classes
 from tests.studies.robustness.sources import sources_of

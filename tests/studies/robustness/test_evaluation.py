@@ -26,8 +26,8 @@ from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.arguments import Arguments
+from cleanset.evaluation.compare.result_files import read_results
 from cleanset.evaluation.measures import Measure
-from cleanset.measure.compare.result_files import read_results
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
 from cleanset.statistics.formats import decimal, p_value

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from cleanset.classes import imagenet
-from cleanset.measure.comparability import images_digest
-from cleanset.measure.compare.result_files import headlines_of
-from cleanset.measure.notes import MeasuredSet
-from cleanset.measure.sets import ImageFile
+from cleanset.evaluation.comparability import images_digest
+from cleanset.evaluation.compare.result_files import headlines_of
+from cleanset.evaluation.notes import MeasuredSet
+from cleanset.evaluation.sets import ImageFile
 from cleanset.plumbing.validation import Section
 from cleanset.scoring.scorer import Scored, to_table
 from cleanset.statistics.bootstrap import Resamples

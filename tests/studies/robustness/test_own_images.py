@@ -11,7 +11,7 @@ import yaml
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.scenarios.imagenet_s import check_format_suits
-from tests.measure.compare.command import cleanset, says
+from tests.evaluation.compare.command import cleanset, says
 
 NETWORK = """
 import torch

@@ -8,11 +8,11 @@ from typer.testing import CliRunner
 
 from cleanset.cli import app
 from cleanset.errors import CleansetError
-from cleanset.measure.table import ESCAPES
+from cleanset.evaluation.table import ESCAPES
 from cleanset.studies.robustness.measuring import NOTE_COLUMNS
 from cleanset.studies.robustness.pages import paper_table
 from cleanset.studies.robustness.results import DIFFERENCE_COLUMNS
-from tests.measure.notes_read import FORMS, notes_read
+from tests.evaluation.notes_read import FORMS, notes_read
 
 LINES = [
     ("union", "norm_robust", "mean_error", None, 71, 0.367, 0.3, 0.45),

@@ -15,8 +15,8 @@ from playwright.sync_api import Browser
 from cleanset.classes import imagenet
 from cleanset.edition.create import make_edition
 from cleanset.edition.models import models_from_texts
+from cleanset.evaluation.notes import MeasuredSet
 from cleanset.images.preprocessing import RES256CROP224
-from cleanset.measure.notes import MeasuredSet
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY

@@ -20,7 +20,7 @@ from PIL import Image
 
 from cleanset.classes import class_table, imagenet
 from cleanset.errors import CleansetError
-from cleanset.measure.sets import ImageFile
+from cleanset.evaluation.sets import ImageFile
 from cleanset.studies.robustness import published_images
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS as TEST_CORRUPTIONS
 from cleanset.studies.robustness.digests import DigestRun

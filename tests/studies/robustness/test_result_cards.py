@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cleanset.measure.comparability import CardModel, ComparabilityCard, first_difference
+from cleanset.evaluation.comparability import CardModel, ComparabilityCard, first_difference
 from cleanset.plumbing.files import sha256
 from cleanset.studies.robustness.cards import family_card
 from cleanset.studies.robustness.digests import DigestRun, ShownPixels

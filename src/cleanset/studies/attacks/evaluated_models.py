@@ -9,9 +9,9 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import Engine, read_params
 from cleanset.errors import CleansetError
 from cleanset.evaluation.models import NamedModel, open_model
+from cleanset.evaluation.request import given
+from cleanset.evaluation.sets import EvaluationSet
 from cleanset.evaluation.specs import CommandModel, Spec, WrappedNetwork, is_same_model
-from cleanset.measure.request import given
-from cleanset.measure.sets import EvaluationSet
 from cleanset.plumbing.files import sha256_of
 from cleanset.plumbing.json_files import JsonMapping, JsonObject
 from cleanset.scoring.computation import Opened, Place

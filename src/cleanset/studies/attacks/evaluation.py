@@ -3,9 +3,9 @@
 from functools import cache, partial
 
 from cleanset.errors import CleansetError
+from cleanset.evaluation.compare.result_files import ATTACK_RESULTS
 from cleanset.evaluation.measures import measures_frame
-from cleanset.measure.compare.result_files import ATTACK_RESULTS
-from cleanset.measure.rendering import PAGE
+from cleanset.evaluation.rendering import PAGE
 from cleanset.plumbing.csv_files import write_frame
 from cleanset.plumbing.files import remove_abandoned, write_text
 from cleanset.plumbing.json_files import with_digest, write_json

@@ -13,8 +13,7 @@ from typing import Any
 import pandas as pd
 from pydantic import JsonValue
 
-from cleanset.evaluation.measures import Measure, images_text
-from cleanset.measure.comparability import (
+from cleanset.evaluation.comparability import (
     CardClasses,
     CardImages,
     CardInterval,
@@ -22,11 +21,12 @@ from cleanset.measure.comparability import (
     ComparabilityCard,
     images_digest,
 )
-from cleanset.measure.measured_models import untested
-from cleanset.measure.notes import Note, joined_notes, table_notes
-from cleanset.measure.pairs import Pair, compare_pairwise
-from cleanset.measure.rendering import tests_note
-from cleanset.measure.sets import EvaluationSet
+from cleanset.evaluation.measured_models import untested
+from cleanset.evaluation.measures import Measure, images_text
+from cleanset.evaluation.notes import Note, joined_notes, table_notes
+from cleanset.evaluation.pairs import Pair, compare_pairwise
+from cleanset.evaluation.rendering import tests_note
+from cleanset.evaluation.sets import EvaluationSet
 from cleanset.plumbing.validation import Section
 from cleanset.statistics.basics import LEVEL
 from cleanset.studies.attacks.base import Parameters

@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cleanset.evaluation.measures import Measure
-from cleanset.measure.pairs import Pair
-from cleanset.measure.rendering import pairs_table, tested_cells
-from cleanset.measure.table import Cell, MeasureTable, cell, measure_cell
+from cleanset.evaluation.pairs import Pair
+from cleanset.evaluation.rendering import pairs_table, tested_cells
+from cleanset.evaluation.table import Cell, MeasureTable, cell, measure_cell
 from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.checklist import Evidence, checklist
 from cleanset.studies.attacks.evaluation_results import (

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cleanset.errors import CleansetError
+from cleanset.evaluation.sets import ImageFile, SetImages
 from cleanset.images.preprocessing import PixelPlanes
-from cleanset.measure.sets import ImageFile, SetImages
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.interpreter import code_command
 from cleanset.scoring.consistency import MAX_CHECKED

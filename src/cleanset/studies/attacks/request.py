@@ -11,8 +11,8 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.arguments import Arguments
+from cleanset.evaluation.request import Request
 from cleanset.evaluation.specs import CommandModel, Spec, is_same_model, parse_specs
-from cleanset.measure.request import Request
 from cleanset.plumbing.validation import check_known, first_problem, validate
 from cleanset.plumbing.yaml_files import read_study_yaml
 from cleanset.studies.attacks.base import InBall, L2Radius, LinfRadius, Norm, refuse_guess

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.classes import ClassTable
+from cleanset.evaluation.sets import ImageFile, SetImages
 from cleanset.images import codec
 from cleanset.images.preprocessing import PixelPlanes, Preprocessing, enlarged_difference, jpeg
-from cleanset.measure.sets import ImageFile, SetImages
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.logits import Groups
 from cleanset.studies.robustness.pages import spread_over_classes

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Params, Precision
 from cleanset.evaluation.models import NamedModel
+from cleanset.evaluation.sets import ImageFile, SetImages
 from cleanset.images.preprocessing import PixelPlanes, Resized
-from cleanset.measure.sets import ImageFile, SetImages
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.devices import device_of
 from cleanset.scoring.differentiable import PixelNetwork, wrap_network

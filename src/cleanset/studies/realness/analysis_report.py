@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from cleanset.measure.table import Cell, MeasureTable, cell
+from cleanset.evaluation.table import Cell, MeasureTable, cell
 from cleanset.plumbing.csv_files import csv_text
 from cleanset.plumbing.files import new_folder, write_text
 from cleanset.plumbing.json_files import write_json

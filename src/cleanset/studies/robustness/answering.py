@@ -18,8 +18,8 @@ from pyarrow import parquet
 from cleanset.edition.params import Engine
 from cleanset.errors import CleansetError
 from cleanset.evaluation.models import open_model
+from cleanset.evaluation.sets import ImageFile
 from cleanset.evaluation.specs import ModuleModel
-from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.json_files import with_digest, write_json
 from cleanset.plumbing.progress import print_notice
 from cleanset.scoring.computation import Elsewhere, Opened, Place

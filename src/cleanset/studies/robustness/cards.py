@@ -11,8 +11,7 @@ import pandas as pd
 from pydantic import JsonValue
 
 from cleanset.classes import ClassTable
-from cleanset.evaluation.measures import Measure, images_text
-from cleanset.measure.comparability import (
+from cleanset.evaluation.comparability import (
     CardClasses,
     CardImages,
     CardInterval,
@@ -21,7 +20,8 @@ from cleanset.measure.comparability import (
     ComparabilityCard,
     images_digest,
 )
-from cleanset.measure.notes import MeasuredSet, Note, table_notes
+from cleanset.evaluation.measures import Measure, images_text
+from cleanset.evaluation.notes import MeasuredSet, Note, table_notes
 from cleanset.plumbing.files import sha256
 from cleanset.statistics.basics import LEVEL
 from cleanset.studies.robustness.corruptions.measures import (

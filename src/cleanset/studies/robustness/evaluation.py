@@ -14,18 +14,18 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.arguments import Arguments
-from cleanset.evaluation.measures import NAN, Difference, Measure
-from cleanset.evaluation.specs import Spec, ZooModel
-from cleanset.measure.comparability import (
+from cleanset.evaluation.comparability import (
     CardModel,
     ComparabilityCard,
     card_model,
 )
-from cleanset.measure.compare.model_index import check_hub, write_hub
-from cleanset.measure.compare.result_files import RESULTS, parse_results
-from cleanset.measure.measured_models import not_deterministic
-from cleanset.measure.sets import EvaluationSet, SetImages
-from cleanset.measure.table import MeasureTable, cell
+from cleanset.evaluation.compare.model_index import check_hub, write_hub
+from cleanset.evaluation.compare.result_files import RESULTS, parse_results
+from cleanset.evaluation.measured_models import not_deterministic
+from cleanset.evaluation.measures import NAN, Difference, Measure
+from cleanset.evaluation.sets import EvaluationSet, SetImages
+from cleanset.evaluation.specs import Spec, ZooModel
+from cleanset.evaluation.table import MeasureTable, cell
 from cleanset.plumbing.files import remove_abandoned
 from cleanset.plumbing.json_files import with_digest, write_json
 from cleanset.scoring.validity import library_versions

@@ -15,9 +15,9 @@ from pydantic import Field, create_model
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Params, read_params
 from cleanset.errors import CleansetError
+from cleanset.evaluation.request import Request
+from cleanset.evaluation.sets import EvaluationSet, ImageFile
 from cleanset.evaluation.specs import Spec, spec_of_entry
-from cleanset.measure.request import Request
-from cleanset.measure.sets import EvaluationSet, ImageFile
 from cleanset.plumbing.validation import Section, check_known, join_names, shown, validate
 from cleanset.plumbing.yaml_files import read_study_yaml
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY

@@ -15,8 +15,8 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 
 from cleanset.classes import ClassTable
 from cleanset.evaluation.measures import Measure
-from cleanset.measure.sets import ImageFile
-from cleanset.measure.table import Cell, measure_cell
+from cleanset.evaluation.sets import ImageFile
+from cleanset.evaluation.table import Cell, measure_cell
 from cleanset.plumbing.validation import Section
 from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.studies.robustness.answer_arrays import AnswerArray, Answers

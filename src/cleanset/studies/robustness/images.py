@@ -17,8 +17,8 @@ from PIL import Image
 from cleanset.classes import ClassTable
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluation.sets import ImageFile
 from cleanset.images.preprocessing import base_image, through_jpeg, wide_image
-from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.files import PathBelow, partial_shards, remove_abandoned, sha256
 from cleanset.sets.manifest import Entry
 from cleanset.statistics.seeds import image_seed

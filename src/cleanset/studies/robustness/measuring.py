@@ -16,10 +16,10 @@ from pandas.api.types import is_numeric_dtype
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
+from cleanset.evaluation.comparability import CardModel, ComparabilityCard
 from cleanset.evaluation.measures import Difference, Measure, measures_frame, metrics_of
+from cleanset.evaluation.notes import MeasuredSet
 from cleanset.evaluation.specs import ZooModel
-from cleanset.measure.comparability import CardModel, ComparabilityCard
-from cleanset.measure.notes import MeasuredSet
 from cleanset.plumbing.csv_files import read_frame, write_csv, write_frame
 from cleanset.plumbing.files import replacing
 from cleanset.plumbing.json_files import JsonObject, json_record

@@ -10,9 +10,9 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluation.sets import EvaluationImage, EvaluationSet, ImageFile, SetImages, open_set
 from cleanset.image_ids import listed_ids
 from cleanset.images.boxes import box_of
-from cleanset.measure.sets import EvaluationImage, EvaluationSet, ImageFile, SetImages, open_set
 from cleanset.plumbing.files import read_text
 from cleanset.sets.folder import read_entries
 from cleanset.sets.manifest import MANIFEST

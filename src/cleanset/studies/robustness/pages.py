@@ -16,9 +16,9 @@ from PIL import Image
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import Measure, images_text
 from cleanset.evaluation.measures import read_measures as read_lines
+from cleanset.evaluation.notes import Note
+from cleanset.evaluation.table import Cell, MeasureTable
 from cleanset.images.preprocessing import jpeg
-from cleanset.measure.notes import Note
-from cleanset.measure.table import Cell, MeasureTable
 from cleanset.plumbing.files import replacing, write_text
 from cleanset.plumbing.validation import check_known, shown
 from cleanset.report.pages import page_environment

@@ -17,10 +17,10 @@ import numpy as np
 from PIL import Image
 
 from cleanset.errors import CleansetError
+from cleanset.evaluation.sets import ImageFile
 from cleanset.image_ids import IMAGE_SUFFIXES, VALIDATION_IMAGES, image_id_in
 from cleanset.images.codec import decode, unreadable_image
 from cleanset.images.preprocessing import BASE_SIZE, Pixels, base_image
-from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.files import FileState, file_state
 from cleanset.plumbing.progress import print_notice, tracked
 from cleanset.sets.folder import read_regular_file

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.errors import CleansetError
+from cleanset.evaluation.sets import ImageFile
 from cleanset.image_ids import IMAGE_SUFFIXES
 from cleanset.images.preprocessing import Resized, base_image
-from cleanset.measure.sets import ImageFile
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.images import base_pixels

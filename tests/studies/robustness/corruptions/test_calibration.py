@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cleanset.measure.measures import measure_predictions
+from cleanset.evaluation.prediction_measures import measure_predictions
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.statistics.calibration import CALIBRATION_BINS, debiased_calibration_error
 from cleanset.studies.robustness.corruptions.calibration import UNIT, sampled_ece, sampled_nll

@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from cleanset.evaluation.sets import ImageFile
 from cleanset.images.preprocessing import base_image
-from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.files import sha256
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.scenarios.changes import SceneImage, SceneMask

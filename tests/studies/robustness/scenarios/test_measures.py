@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import Measure
-from cleanset.measure.notes import MeasuredSet
+from cleanset.evaluation.notes import MeasuredSet
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
 from cleanset.studies.robustness.families import StudyParams

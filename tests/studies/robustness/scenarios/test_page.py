@@ -13,7 +13,7 @@ from cleanset.studies.robustness.family import PagesData
 from cleanset.studies.robustness.measuring import NOTE_COLUMNS
 from cleanset.studies.robustness.results import DIFFERENCE_COLUMNS, LINE_COLUMNS
 from cleanset.studies.robustness.scenarios.measures import ScenarioStudy
-from tests.measure.notes_read import notes_on_page
+from tests.evaluation.notes_read import notes_on_page
 from tests.studies.robustness.scenarios.test_measures import CLASSES, study
 
 

@@ -20,8 +20,8 @@ import imagecorruptions.corruptions
 import numpy as np
 from numpy.typing import NDArray
 
+from cleanset.evaluation.sets import ImageFile
 from cleanset.images.preprocessing import Pixels
-from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.validation import check_known
 from cleanset.statistics.seeds import change_seed, numpy_seeded
 from cleanset.studies.robustness.corruptions.authors import DRAWN

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
-from cleanset.measure.sets import ImageFile
+from cleanset.evaluation.sets import ImageFile
 from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.corruptions.params import (
     BENCHMARKS,

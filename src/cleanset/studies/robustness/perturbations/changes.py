@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.ndimage import convolve1d
 
+from cleanset.evaluation.sets import ImageFile
 from cleanset.images.preprocessing import BASE_SIZE, Pixels, central
-from cleanset.measure.sets import ImageFile
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.exact import gaussian, motion_blur, snowflakes, with_hsv
 from cleanset.studies.robustness.images import wide_pixels

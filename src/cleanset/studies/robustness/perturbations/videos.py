@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from PIL import Image
 
 from cleanset.errors import CleansetError
+from cleanset.evaluation.sets import ImageFile
 from cleanset.images.preprocessing import Pixels
-from cleanset.measure.sets import ImageFile
 from cleanset.studies.robustness.perturbations.changes import PerturbedImage
 from cleanset.studies.robustness.perturbations.params import NOISE_PERTURBATIONS, frame_count
 from cleanset.studies.robustness.published_images import video

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import pandas as pd
 from PIL import Image
 
+from cleanset.evaluation.sets import ImageFile, SetImages
 from cleanset.images.boxes import Box, box_of
 from cleanset.images.preprocessing import Pixels, base_image
-from cleanset.measure.sets import ImageFile, SetImages
 from cleanset.plumbing.files import sha256
 from cleanset.studies.robustness.images import Sources, base_pixels, whole_pixels
 from cleanset.studies.robustness.scenarios.mask_files import has_scenarios

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
-from cleanset.measure.sets import ImageFile
+from cleanset.evaluation.sets import ImageFile
 from cleanset.plumbing.validation import check_known, shown
 from cleanset.statistics.formats import decimal
 from cleanset.studies.robustness.answer_arrays import Answers

@@ -12,9 +12,9 @@ import pandas as pd
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
+from cleanset.evaluation.sets import ImageFile, SetImages
 from cleanset.image_ids import ImageNames, check_matched, example_id, expected_id
 from cleanset.images.boxes import Box, box_of
-from cleanset.measure.sets import ImageFile, SetImages
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.validation import check_known
 from cleanset.sets.folder import read_regular_file

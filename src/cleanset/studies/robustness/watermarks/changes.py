@@ -15,8 +15,8 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from cleanset.errors import CleansetError
+from cleanset.evaluation.sets import ImageFile
 from cleanset.images.preprocessing import BASE_SIZE, Pixels
-from cleanset.measure.sets import ImageFile
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.yaml_files import data_beside
 from cleanset.sets.folder import read_regular_file

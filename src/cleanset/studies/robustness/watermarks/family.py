@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cleanset.measure.sets import ImageFile
+from cleanset.evaluation.sets import ImageFile
 from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.family import Changing, Family, PagesData, page_texts
 from cleanset.studies.robustness.images import Sources

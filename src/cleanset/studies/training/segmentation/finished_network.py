@@ -17,8 +17,8 @@ from pydantic import ValidationError
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
+from cleanset.evaluation.sets import SetImages
 from cleanset.images.boxes import Box, box_of
-from cleanset.measure.sets import SetImages
 from cleanset.plumbing.files import new_folder, write_bytes, write_text
 from cleanset.plumbing.progress import tracked
 from cleanset.plumbing.validation import check_known, shown
