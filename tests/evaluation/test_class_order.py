@@ -123,6 +123,7 @@ def test_an_edition_of_numbered_folders(tmp_path: Path) -> None:
 
     def score(order: str) -> tuple[int, str]:
         (own / "nets.py").write_text(BY_BRIGHTNESS.format(order=order))
+        assert says(cleanset("models", "--pin", cwd=own))[0] == 0
         code, _, errors = says(cleanset("score", "--model", "mine", cwd=own))
         return code, "".join(line for line in errors.splitlines() if line.startswith("error: "))
 
