@@ -170,16 +170,22 @@ def _changed_archives(edition: Edition, known: _Digests) -> Iterator[str]:
 
 
 def _changed_scores(edition: Edition, params: Params) -> Iterator[str]:
+    """A line for each table of scores, list or file of weights that is not what params.yaml pins."""
     for role, model in params.models.items():
-        if model.source != "scores" or model.file is None or model.sha256 is None:
-            continue
-        path = edition.path(model.file)
-        found = sha256_of(path) if is_there(path) else "missing"
-        if found != model.sha256:
-            yield (
-                f"{path}: {found}, expected the scores of {role} with SHA-256 {model.sha256}: restore them, or run "
-                "cleanset edition --accept --scores FILE with a new table"
-            )
+        if model.source == "scores" and model.file is not None and model.sha256 is not None:
+            path = edition.path(model.file)
+            found = sha256_of(path) if is_there(path) else "missing"
+            if found != model.sha256:
+                yield (
+                    f"{path}: {found}, expected the scores of {role} with SHA-256 {model.sha256}: restore them, or run "
+                    "cleanset edition --accept --scores FILE with a new table"
+                )
+        elif model.module is None:
+            for name in changed_files(model, edition.folder):
+                yield (
+                    f"{edition.path(name)}: not what params.yaml pins for {role}: restore it, or correct params.yaml "
+                    "if this one is meant"
+                )
 
 
 def _changed_modules(edition: Edition, params: Params) -> Iterator[str]:

@@ -12,6 +12,7 @@ from cleanset.errors import CleansetError
 from cleanset.sets import publish, verify
 from cleanset.sets.made_from import outdated, outdated_sets
 from tests import own_edition
+from tests.edition.test_stage_inputs import lock
 from tests.evaluation.compare.command import cleanset, says
 from tests.sets.conftest import make_edition
 from tests.ten_images import DEVKIT, TAR
@@ -97,7 +98,6 @@ CHANGES: list[tuple[str, Callable[[Edition], None]]] = [
     ("params.yaml", change_params),
     ("params.yaml", lambda edition: own_edition.change_params(edition, export={"version": "1.1.0"})),
     ("params.yaml", lambda edition: own_edition.change_params(edition, export={"date": "2026-02-01"})),
-    ("params.yaml", lambda edition: own_edition.change_params(edition, score={"precision": "float32"})),
     ("params.yaml", lambda edition: own_edition.change_params(edition, export={"about": ABOUT | {"images": IMAGES}})),
     ("reviews", reject_one),
     ("images.sha256", pin_another),
@@ -131,8 +131,18 @@ def test_verdicts_that_change_nothing_in_the_set(edition: Edition) -> None:
     """On images that are good enough, but not needed: DVC does not export again for them either."""
     needed = in_the_set(edition)
     assert len(needed) == 4
-    verdicts(edition, "cat", lambda image_id: image_id not in needed)
+    for key in ("cat", "dog"):
+        path = edition.reviews / "ada" / f"{key}.yaml"
+        content = yaml.safe_load(path.read_text())
+        content[key] = {name: entry for name, entry in content[key].items() if name in needed}
+        path.write_text(yaml.safe_dump(content))
     assert outdated(edition.export("images")) == []
+
+
+def test_a_rejected_image_that_was_not_needed_is_in_another_line_of_the_rejected(edition: Edition) -> None:
+    needed = in_the_set(edition)
+    verdicts(edition, "cat", lambda image_id: image_id not in needed)
+    assert outdated(edition.export("images")) == ["reviews"]
 
 
 def test_after_the_stages_it_is_up_to_date_again(edition: Edition) -> None:
@@ -164,3 +174,19 @@ def test_another_archive_of_imagenet(tmp_path: Path) -> None:
         assert changed != lines
         edition.raw_md5.write_text("".join(changed))
         assert outdated(folder) == expected
+
+
+def test_labels_of_imagenet_are_those_that_preprocess_has_read(tmp_path: Path) -> None:
+    """What DVC has locked with the index tells of the devkit, the reassessed labels, and how they are read."""
+    edition = make_edition(tmp_path)
+    shutil.copy(Path(__file__).parents[2] / "dvc.yaml", edition.dvc_yaml)
+    folder = edition.export("standard")
+    lock(edition.folder, "preprocess")
+    assert outdated(folder) == []
+    own_edition.change_params(edition, dataset={"reassessed": "timm"})
+    assert outdated(folder) == ["dataset.reassessed in params.yaml"]
+    lock(edition.folder, "preprocess")
+    lines = edition.raw_md5.read_text().splitlines(keepends=True)
+    changed = ["0" * 32 + line[32:] if line.rstrip().endswith(DEVKIT) else line for line in lines]
+    edition.raw_md5.write_text("".join(changed))
+    assert outdated(folder) == ["raw.md5"]

@@ -99,10 +99,13 @@ def pin_models(edition: Path, digests: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def changed_files(model: Model, edition: Path) -> list[str]:
-    """The files that a custom model opens and that have another SHA-256 than params.yaml, or are missing."""
-    paths = {name: edition / name for name in model.files or ()}
-    found = {name: sha256_of(path) if is_there(path) else None for name, path in paths.items()}
-    return [name for name, digest in (model.files or {}).items() if found[name] != digest]
+    """The files of a model that have another SHA-256 than params.yaml, and those missing that a custom model opens."""
+    named = {model.weights: model.sha256, model.file: model.sha256, model.beyond: model.beyond_sha256}
+    # weights that are not there are fetched, or were not pulled
+    pins = {name: digest for name, digest in named.items() if name and digest and is_there(edition / name)}
+    pins |= model.files or {}
+    found = {name: sha256_of(edition / name) if is_there(edition / name) else None for name in pins}
+    return [name for name, digest in pins.items() if found[name] != digest]
 
 
 def set_models(edition: Path, models: Models) -> None:

@@ -386,19 +386,31 @@ def _check_earlier_stages(folder: Path, files: DeclaredFiles, now: _Reader) -> N
     others = {_project_of(folder / dep) for dep in files.deps if dep.startswith(os.pardir)}
     lines = [line for project in [folder, *sorted(filter(None, others))] for line in unlock_misread(project)]
     locked = _locked_stages(folder)
-    outs = {out["path"] for entry in locked.values() for out in entry.get("outs", ())}
-    for name in _earlier_stages(files.deps, locked):
-        entry = locked[name]
-        given = [
-            dep for dep in entry.get("deps", ()) if dep["path"] not in outs and f"src/{PACKAGE}/" not in dep["path"]
-        ]
-        params = {of: _plain(values) for of, values in entry.get("params", {}).items()}
-        differing = _other_digests(given, {dep["path"]: now.digest(dep["path"]) for dep in given})
-        differing += _common_params({"params": params}, now.params(params))
-        if differing:
-            lines.append(f"{name}: {first_names(differing, 3)} changed since it ran; expected the same inputs: {AGAIN}")
+    lines += [
+        f"{name}: {first_names(differing, 3)} changed since it ran; expected the same inputs: {AGAIN}"
+        for name in _earlier_stages(files.deps, locked)
+        if (differing := _changed_since(name, locked, now))
+    ]
     if lines:
         raise CleansetError("; ".join(lines))
+
+
+def changed_inputs(project: Path, name: str) -> list[str]:
+    """What a stage was given from outside of its pipeline, without code, and has changed since it was locked.
+
+    Empty for a stage that dvc.lock lacks.
+    """
+    locked = _locked_stages(project)
+    return _changed_since(name, locked, _Reader(project)) if name in locked else []
+
+
+def _changed_since(name: str, locked: Mapping[str, LockedStage], now: _Reader) -> list[str]:
+    outs = {out["path"] for entry in locked.values() for out in entry.get("outs", ())}
+    entry = locked[name]
+    given = [dep for dep in entry.get("deps", ()) if dep["path"] not in outs and f"src/{PACKAGE}/" not in dep["path"]]
+    params = {of: _plain(values) for of, values in entry.get("params", {}).items()}
+    differing = _other_digests(given, {dep["path"]: now.digest(dep["path"]) for dep in given})
+    return differing + _common_params({"params": params}, now.params(params))
 
 
 def _project_of(path: Path) -> Path | None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cleanset.classes import ClassTable
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5
@@ -266,26 +266,30 @@ def rejections(text: str, where: str, classes: ClassTable) -> Mapping[tuple[str,
     }
 
 
-_DETERMINING: dict[str, Any] = {
-    "protocol": True,
-    "dataset": {"classes", "label"},
-    "models": {"__all__": {"source", "name", "threat_model", "sha256", "beyond_sha256"}},  # no paths
-    "select": True,
-    "review": True,
-    "export": {"images_per_class", "strict", "label_sources"},  # not the version and date of the release
+_CHANGES_NO_SET: JsonObject = {
+    "root": True,
+    "engine": True,
+    "count": True,
+    # paths, whose files are known by digests, and what decides how they are read: the index has the result
+    "dataset": dict.fromkeys(
+        ("reader", "labels", "names", "classes_are_folders", "devkit", "reassessed", "expect_images"), True
+    ),
+    "models": {"__all__": dict.fromkeys(("weights", "file", "beyond"), True)},
+    "score": {"device": True, "batch_size": True},
+    "review": dict.fromkeys(("assign", "gold", "opinions", "overlap", "seconds_per_image"), True),
 }
-"""The parameters that decide the contents of a set, except the parameters of scoring, which the score record has."""
+"""The parameters that change no byte of a set, its card and catalogues, while the files that they name are the same.
 
-_OF_SET = _DETERMINING | {
-    "dataset": {"classes", "label", "images"},
-    "models": {"__all__": {*_DETERMINING["models"]["__all__"], "module_sha256", "files"}},
-    "score": {"precision"},
-    "export": True,
+Every other one does, those that are added later among them.
+"""
+
+_NOT_IN_CARD: JsonObject = {
+    "dataset": {"images": True},
+    "models": {"__all__": {"module_sha256": True, "files": True}},
+    "score": True,
+    "export": {"version": True, "date": True, "about": True},
 }
-"""Every parameter that changes a byte of a set, its card and catalogues among them."""
-
-_DECIDES_NOTHING = {"review": {"assign", "gold", "opinions", "overlap", "seconds_per_image"}}
-"""Parameters in these sections that only reviewing reads."""
+"""Of the others, those that do not decide which images a set has, or that the card has elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +355,7 @@ class Provenance:
 
 def params_sha256_of(params: "Params", role: str) -> str:
     """SHA-256 of every parameter that changes a byte of a model's set, its card and catalogues among them."""
-    return _params_sha256(_params_of(params, role, _OF_SET))
+    return _params_sha256(_params_of_set(params, role))
 
 
 def _params_sha256(params: JsonMapping) -> str:
@@ -359,15 +363,32 @@ def _params_sha256(params: JsonMapping) -> str:
 
 
 def determining_params(params: "Params", role: str) -> JsonObject:
-    """The parameters that decide the contents of a model's set, as far as params.yaml or its protocol gives them."""
-    return _params_of(params, role, _DETERMINING)
+    """The parameters that decide the contents of a model's set, as far as params.yaml or its protocol gives them.
+
+    Without those of scoring, which the score record has.
+    """
+    return _without(_params_of_set(params, role), _NOT_IN_CARD)
 
 
-def _params_of(params: "Params", role: str, include: dict[str, Any]) -> JsonObject:
-    found = params.model_dump(mode="json", include=include, exclude=_DECIDES_NOTHING, exclude_unset=True)
+def _params_of_set(params: "Params", role: str) -> JsonObject:
+    found = _without(params.model_dump(mode="json", exclude_unset=True), _CHANGES_NO_SET)
     # a random order knows no choice of candidates, and no other model
     without = {"protocol", "select"} if params.model(role).is_random else set()
-    return {name: values for name, values in found.items() if values and name not in without}
+    # nothing is computed
+    without |= {"score"} if params.model(role).is_list else set()
+    return {name: values for name, values in found.items() if name not in without}
+
+
+def _without(values: JsonMapping, excluded: JsonMapping) -> JsonObject:
+    """Values without the excluded ones, True, and without sections of which nothing is left."""
+    found = {}
+    for name, value in values.items():
+        inner = excluded.get(name, excluded.get("__all__"))
+        if isinstance(inner, dict) and isinstance(value, dict):
+            value = _without(value, inner)
+        if inner is not True and value != {}:
+            found[name] = value
+    return found
 
 
 def digest_of(path: str, blocks: Sequence[bytes]) -> InputDigest:

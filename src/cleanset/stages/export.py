@@ -1,7 +1,7 @@
 """Stage export: one model's finished set with its manifest and descriptions."""
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -20,7 +20,7 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.readings import readings, review_policy
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
-from cleanset.images.boxes import UNKNOWN_BOX, box_of, known_box
+from cleanset.images.boxes import UNKNOWN_BOX, known_box
 from cleanset.images.codec import Read
 from cleanset.plumbing.files import is_there, sha256
 from cleanset.plumbing.folder_updates import FolderUpdate, updating
@@ -48,7 +48,7 @@ from cleanset.sets.delivered import (
     write_image,
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, description_texts
-from cleanset.sets.made_from import VoteRow, made_from
+from cleanset.sets.made_from import made_from, vote_rows
 from cleanset.sets.manifest import Entry, manifest_csv
 from cleanset.sets.manifest_checks import twins
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, text_of_table
@@ -221,18 +221,11 @@ def release_of_set(read: ExportInputs, role: str) -> description.Release:
         about=params.export.about,
         made_from=made_from(
             params_sha256=description.params_sha256_of(params, role),
-            votes=_vote_rows(read.votes),
+            votes=vote_rows(read.votes),
             pinned=pinned if params.dataset.is_own else None,
             tables={each.path: each.sha256 for each in read.digests},
         ),
     )
-
-
-def _vote_rows(votes: pd.DataFrame) -> Iterator[VoteRow]:
-    for row in votes.to_dict("records"):
-        # pandas has nan for a text that is missing
-        reason = None if pd.isna(row["reason"]) else row["reason"]
-        yield row["image_id"], row["reviewer"], row["verdict"], reason, box_of(row["crop"])
 
 
 def provenance_of(
