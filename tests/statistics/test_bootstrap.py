@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
+from cleanset.statistics.basics import Interval
 from cleanset.statistics.bootstrap import (
     Bootstrap,
-    Interval,
     Resamples,
     percentile_interval,
     reflected_interval,

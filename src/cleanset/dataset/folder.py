@@ -60,10 +60,12 @@ class LabelledImages:
     @property
     def texts(self) -> dict[str, str]:
         """The texts that go with the table of the images: the class table, and the groups as CSV."""
-        found = {"classes": self.classes.text}
-        if self.group_of:
-            found["groups"] = csv_text(_GROUP_COLUMNS, sorted(self.group_of.items()))
-        return found
+        return {"classes": self.classes.text} | groups_texts(self.group_of)
+
+
+def groups_texts(group_of: Mapping[str, str]) -> dict[str, str]:
+    """The text of groups that goes with a table of images, as `groups_of` reads it; empty without groups."""
+    return {"groups": csv_text(_GROUP_COLUMNS, sorted(group_of.items()))} if group_of else {}
 
 
 def groups_of(text: str | None, where: str) -> dict[str, str]:

@@ -40,7 +40,7 @@ from cleanset.scoring.consistency import batches_to_ask, dependence
 from cleanset.scoring.gate import NetworkError, NetworkGate, not_finite, wrong_answer
 from cleanset.scoring.logits import top5
 from cleanset.sets.image_set import ImageSet
-from cleanset.statistics.formats import decimal, interval_text
+from cleanset.statistics.formats import NOTHING, decimal, interval_text
 
 if TYPE_CHECKING:
     import torch
@@ -84,7 +84,7 @@ class Results:
         top5 = cell(self.top5_accuracy, None if of_top5 is None else of_top5.interval, unit="%").in_terminal()
         ece = cell(self.calibration_error, factor=1).in_terminal()
         head = "<tr><th>model</th><th>images</th><th>accuracy</th><th>95 % interval</th><th>top-5</th><th>ECE</th></tr>"
-        interval = f"{accuracy.low}% to {accuracy.high}%"
+        interval = f"{accuracy.low}% to {accuracy.high}%" if accuracy.low else NOTHING
         shares = f"<td>{accuracy.value}%</td><td>{interval}</td><td>{top5}</td><td>{ece}</td>"
         row = f"<tr><td>{escape(self.model.name)}</td><td>{len(self.predictions):,}</td>{shares}</tr>"
         return f"<p>{escape(self.images.name)}</p><table>{head}{row}</table>"
@@ -96,7 +96,7 @@ class Results:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % interval of the accuracy."""
+        """The 95 % interval of the accuracy, Wilson's; by the groups of the images if they have any."""
         return self.model.measures.overall.interval
 
     @property
@@ -133,7 +133,8 @@ class Results:
         mine, theirs = ([(item.file, item.sha256) for item in each.images.items] for each in (self, other))
         if mine != theirs:
             raise NotComparableError(f"{self!r} and {other!r}: of different images; expected results on the same set")
-        (pair,) = compare_pairwise([(each.model.name, each.model.misses) for each in (self, other)], len(mine))
+        misses = [(each.model.name, each.model.misses) for each in (self, other)]
+        (pair,) = compare_pairwise(misses, len(mine), self.model.group_of)
         return pair
 
     def write_page(self, folder: str | Path, *others: "Results") -> None:

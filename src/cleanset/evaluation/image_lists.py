@@ -10,7 +10,7 @@ from PIL import Image
 
 from cleanset.classes import ClassTable
 from cleanset.dataset.archives import VerifiedImages, visible_entries
-from cleanset.dataset.folder import files_below
+from cleanset.dataset.folder import GROUP, files_below
 from cleanset.dataset.ilsvrc import CLASSES, class_of_ilsvrc_id
 from cleanset.dataset.label_sources import ImageLabels
 from cleanset.edition.params import read_params
@@ -24,7 +24,7 @@ from cleanset.images.codec import decode_file
 from cleanset.plumbing.csv_files import read_rows
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.progress import found_in_threads
-from cleanset.plumbing.validation import shown
+from cleanset.plumbing.validation import normal_text, shown
 from cleanset.sets.folder import read_regular_file
 from cleanset.sets.manifest import BOX, MANIFEST, file_name
 from cleanset.sets.published.lists import ilsvrc_class
@@ -84,6 +84,7 @@ def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
                 sha256=digests[each.image_id],
                 image_id=each.image_id,
                 others=each.class_indices[1:],
+                group=normal_text(each.cells.get(GROUP, "")),
             )
         )
 
@@ -125,6 +126,7 @@ def _read_listed(images: VerifiedImages, id_of: Mapping[str, str], file: str) ->
 def _open_files(name: str, path: Path, rows: Mapping[str, Mapping[str, str]], classes: ClassTable) -> EvaluationSet:
     """The images in files, or in whole folders, that lie beside a list, with the classes that it gives them."""
     labels_of = dict[str, tuple[int, ...]]()
+    group_of = dict[str, str]()
     for where, row in rows.items():
         files = [row["file"]] if "file" in row else _images_in(path.parent, row.get("folder"), where)
         check_image_names(files, where)
@@ -133,6 +135,7 @@ def _open_files(name: str, path: Path, rows: Mapping[str, Mapping[str, str]], cl
             if file in labels_of:
                 raise CleansetError(f"{where}: {file} a second time; expected each image once")
             labels_of[file] = labels
+            group_of[file] = normal_text(row.get(GROUP, ""))
     folders = [each for each in visible_entries(path.parent) if each.is_dir()]
     if "folder" in next(iter(rows.values())):
         check_matched(len(rows), max(len(rows), len(folders)), f"folders beside {path} are in it", "some")
@@ -148,6 +151,7 @@ def _open_files(name: str, path: Path, rows: Mapping[str, Mapping[str, str]], cl
             image_id=image_id_in(file) or file,
             path=there,
             others=tuple(others),
+            group=group_of[file],
         )
 
     items = found_in_threads(measure, sorted(labels_of), "check")

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pandas as pd
@@ -26,6 +26,7 @@ from cleanset.evaluation.prediction_measures import MEASURES, Measures, measure_
 from cleanset.evaluation.sets import EvaluationSet
 from cleanset.plumbing.json_files import JsonObject, with_digest
 from cleanset.statistics.basics import LEVEL
+from cleanset.statistics.groups import Units
 
 Provenance = Mapping[str, JsonValue]
 """The record of a model's predictions: preprocessing, weights, precision, versions; or `source_sha256` of a file."""
@@ -60,6 +61,9 @@ class MeasuredModel:
     factors: FactorMeasures | None = None
     """Its errors by factor, where the set has factors."""
 
+    group_of: Mapping[str, str] = field(default_factory=dict)
+    """The group of each image, by file; empty where no two images share one."""
+
     @property
     def is_deterministic(self) -> bool | None:
         """Whether two runs over the same images gave the same scores; None for predictions made elsewhere."""
@@ -77,9 +81,12 @@ def measured_model(
 ) -> MeasuredModel:
     """A model with the measures of its predictions on a set, which have the columns of `checked_table`."""
     correct = dict(zip(predictions["file"].tolist(), map(bool, predictions["correct"]), strict=True))
+    group_of = images.group_of
     return MeasuredModel(
         name=name,
-        measures=measure_predictions(predictions, images.predicted_classes),
+        measures=measure_predictions(
+            predictions, images.predicted_classes, Units.of([group_of.get(file, "") for file in predictions["file"]])
+        ),
         record=record,
         path=path,
         multilabel=multilabel_accuracies(
@@ -87,6 +94,7 @@ def measured_model(
         ),
         correct=correct,
         chose_images=name == images.selected_by or _has_confidences(predictions, images),
+        group_of=group_of,
         factors=None if images.factors is None else measure_factors(correct, images.factors, name),
     )
 
@@ -108,7 +116,7 @@ def by_accuracy(rows: Sequence[MeasuredModel]) -> list[MeasuredModel]:
 def ranked_pairs(rows: Sequence[MeasuredModel]) -> list[Pair]:
     """Every two models, the more accurate one first, without one that chose the images: it classifies all of them."""
     order = [row for row in by_accuracy(rows) if not row.chose_images]
-    return compare_pairwise([(row.name, row.misses) for row in order], len(rows[0].correct))
+    return compare_pairwise([(row.name, row.misses) for row in order], len(rows[0].correct), rows[0].group_of)
 
 
 def not_deterministic(name: str) -> str:
@@ -149,6 +157,7 @@ def results_json(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> str:
 
 def results_content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> JsonObject:
     """The content of a result file; shares and confidences are between 0 and 1."""
+    by = "" if images.units is None else f" {images.units.text}"
     return {
         "set": {
             **images.facts.as_json(),
@@ -157,18 +166,29 @@ def results_content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> Jso
             "classes": images.class_count,
             "checked_against": images.checked,
         },
-        "interval": "Wilson, 95 %",
+        "interval": f"{interval_kind(images)}, 95 %",
         "comparability": accuracy_card(images, rows).as_json(),
         **({} if images.factors is None else {"factors": images.factors.as_json()}),
+        **groups_content(images),
         "models": [_model_content(images, row) for row in by_accuracy(rows)],
         "pairs": {
-            "test": "McNemar, exact, two-sided",
-            "interval": "Newcombe 1998, method 10, 95 %",
+            "test": f"McNemar{by}, exact, two-sided",
+            "interval": f"Newcombe 1998, method 10{by}, 95 %",
             "correction": "Holm, over all pairs",
             "left_out": [row.name for row in by_accuracy(rows) if row.chose_images],
             "of": [pair.as_json() for pair in ranked_pairs(rows)],
         },
     }
+
+
+def interval_kind(images: EvaluationSet) -> str:
+    """The kind of the intervals of shares, and their unit where it is not the image."""
+    return "Wilson" if images.units is None else f"Wilson {images.units.text}"
+
+
+def groups_content(images: EvaluationSet) -> JsonObject:
+    """The group of each image for a result file, by class and bytes; empty where no two images share one."""
+    return {} if images.units is None else {"groups": {item.key: item.group for item in images.items}}
 
 
 def accuracy_card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> ComparabilityCard:
@@ -182,7 +202,7 @@ def accuracy_card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> Compa
         images=CardImages(count=len(digests), sha256=images_digest(digests), manifest_sha256=images.manifest_sha256),
         classes=CardClasses(of_images=images.class_count, of_predictions=images.predicted_classes),
         pixels_sha256=next(iter(of_pixels), None),
-        interval=CardInterval(kind="Wilson", level=LEVEL),
+        interval=CardInterval(kind=interval_kind(images), level=LEVEL),
         models={row.name: card_model(row.record) for row in rows},
     )
 
@@ -200,9 +220,7 @@ def _model_content(images: EvaluationSet, row: MeasuredModel) -> dict[str, JsonV
             "bins": [asdict(each) for each in found.bins],
         }
     # by class and bytes, so that results on the same images are compared whatever their names
-    misclassified = sorted(
-        f"{item.class_index} {item.sha256[:16]}" for item in images.items if not row.correct[item.file]
-    )
+    misclassified = sorted(item.key for item in images.items if not row.correct[item.file])
     content: dict[str, JsonValue] = {
         "model": row.name,
         **found.overall.as_json(),

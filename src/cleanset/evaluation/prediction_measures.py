@@ -2,21 +2,23 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Self
 
 import pandas as pd
 from pydantic import JsonValue
 
 from cleanset.evaluation.measures import Measure
 from cleanset.scoring.logits import TOP
-from cleanset.statistics.basics import LEVEL, t_quantile
+from cleanset.statistics.basics import LEVEL, Interval, t_quantile
 from cleanset.statistics.calibration import (
     ConfidenceBin,
     calibration_bins,
     calibration_error,
     debiased_calibration_error,
 )
+from cleanset.statistics.groups import Units, mean_interval, share_interval
 from cleanset.statistics.numbering import OtherNumbering, other_numbering
 from cleanset.statistics.shares import wilson
 from cleanset.vocabulary import TIERS
@@ -33,6 +35,14 @@ class Accuracy:
 
     images: int
     correct: int
+    by_groups: Interval | None = None
+    """The interval by the groups of the images; None where no two images share one."""
+
+    @classmethod
+    def of(cls, correct: Iterable[bool], units: Units | None) -> Self:
+        """The share of the images that are flagged as correct; `units`: their groups."""
+        flags = [*map(bool, correct)]
+        return cls(len(flags), sum(flags), None if units is None else share_interval(flags, units))
 
     @property
     def measure(self) -> Measure:
@@ -45,9 +55,9 @@ class Accuracy:
         return self.correct / self.images
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the share."""
-        return wilson(self.correct, self.images)
+    def interval(self) -> Interval:
+        """The 95 % interval of the share; NaN ends where there are too few groups for one."""
+        return wilson(self.correct, self.images) if self.by_groups is None else self.by_groups
 
     def is_at_chance(self, classes: int) -> bool:
         """Whether the share is not above that of predictions drawn from so many classes at random, beyond doubt."""
@@ -55,7 +65,13 @@ class Accuracy:
 
     def as_json(self) -> dict[str, JsonValue]:
         """The numbers, the share and its interval."""
-        return {**asdict(self), "accuracy": self.share, "interval": list(self.interval)}
+        found = self.measure.as_json()
+        return {
+            "images": self.images,
+            "correct": self.correct,
+            "accuracy": found["value"],
+            "interval": found["interval"],
+        }
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -168,17 +184,20 @@ MEASURES = (
 """The measures of `evaluate`, in the order of its columns."""
 
 
-def measure_predictions(predictions: pd.DataFrame, classes: int) -> Measures:
+def measure_predictions(predictions: pd.DataFrame, classes: int, units: Units | None = None) -> Measures:
     """The measures of predictions, a row for each image: with class_index, tier (or None), prediction and correct.
 
     The columns confidence and top5_class may be missing. `classes`: the number of classes that were predicted among.
+    `units`: the groups of the images.
     """
+    predictions = predictions.reset_index(drop=True)
     correct = predictions["correct"].astype(bool)
     labels = predictions["class_index"]
-    overall = _accuracy(correct)
+    overall = Accuracy.of(correct, units)
     top5 = None
     if "top5_class" in predictions and classes >= TOP:
-        top5 = _accuracy(label in five for label, five in zip(labels, predictions["top5_class"], strict=True))
+        pairs = zip(labels, predictions["top5_class"], strict=True)
+        top5 = Accuracy.of((label in five for label, five in pairs), units)
     mean_confidence = None
     interval = None
     bins = None
@@ -187,11 +206,11 @@ def measure_predictions(predictions: pd.DataFrame, classes: int) -> Measures:
         confidences = predictions["confidence"].astype("float64").tolist()
         # fsum rounds once, so that the order of the images does not matter
         mean_confidence = math.fsum(confidences) / len(correct)
-        interval = _interval_of_mean(confidences, mean_confidence)
+        interval = _interval_of_mean(confidences, mean_confidence, units)
         bins = calibration_bins(confidences, correct.tolist())
         error = debiased_calibration_error(confidences, correct.tolist())
-    of_tier = {str(tier): _accuracy(of_rows) for tier, of_rows in predictions.groupby("tier", dropna=True)["correct"]}
-    of_class = {int(str(index)): _accuracy(of_rows) for index, of_rows in predictions.groupby("class_index")["correct"]}
+    of_tier = {str(tier): each for tier, each in _by(predictions, "tier", units)}
+    of_class = {int(str(index)): each for index, each in _by(predictions, "class_index", units)}
     return Measures(
         overall=overall,
         top5=top5,
@@ -206,19 +225,23 @@ def measure_predictions(predictions: pd.DataFrame, classes: int) -> Measures:
     )
 
 
-def _interval_of_mean(values: list[float], mean: float) -> tuple[float, float] | None:
-    """The interval of a mean over images, by t, within 0 to 1; None from fewer than MIN_FOR_MEAN images."""
+def _by(predictions: pd.DataFrame, column: str, units: Units | None) -> Iterator[tuple[object, Accuracy]]:
+    """Yield the accuracy on the rows of each value of a column."""
+    for value, of_rows in predictions.groupby(column, dropna=True)["correct"]:
+        yield value, Accuracy.of(of_rows, None if units is None else units.only(of_rows.index))
+
+
+def _interval_of_mean(values: list[float], mean: float, units: Units | None) -> tuple[float, float] | None:
+    """The interval of a mean over images, by t, within 0 to 1; None from fewer than MIN_FOR_MEAN images or groups."""
     count = len(values)
-    if count < MIN_FOR_MEAN:
+    if (count if units is None else units.count) < MIN_FOR_MEAN:
         return None
+    if units is not None:
+        low, high = mean_interval(values, units)
+        return max(0.0, low), min(1.0, high)
     error = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1) / count)
     half = t_quantile((1 + LEVEL) / 2, count - 1) * error
     return max(0.0, mean - half), min(1.0, mean + half)
-
-
-def _accuracy(correct: Iterable[bool]) -> Accuracy:
-    values = [*map(bool, correct)]
-    return Accuracy(len(values), sum(values))
 
 
 def _pair_counts(labels: "pd.Series[int]", predicted: "pd.Series[int]") -> list[Confusion]:

@@ -27,7 +27,7 @@ MAX_COLUMNS = 6
 # models that get a column of error ratios with intervals, the most accurate; the JSON has all
 MAX_RATIOS = 3
 MEANING = " ".join(each.meaning for each in MEASURES if each.meaning)
-MEANING_OF_PAIRS = "Difference in percentage points, interval: Newcombe's for pairs. p: McNemar's exact test"
+MEANING_OF_PAIRS = "Difference in percentage points, interval: Newcombe's for pairs. p: McNemar's exact test{}"
 HOLM = ", corrected by Holm's method"
 
 
@@ -64,7 +64,8 @@ def about(images: EvaluationSet) -> Iterator[str]:
     count = len(images.items)
     classes = images.class_count
     of_classes = f"{classes:,} {'class' if classes == 1 else 'classes'}"
-    yield f"{images.name}: {count:,} {'image' if count == 1 else 'images'}, {of_classes}"
+    groups = "" if images.units is None else f", {images.units.number}"
+    yield f"{images.name}: {count:,} {'image' if count == 1 else 'images'}, {of_classes}{groups}"
     if images.checked is not None:
         yield f"SHA-256 of every image as in {images.checked}"
     if statement := order_statement(images.classes):
@@ -105,7 +106,13 @@ def tests_note(tested: Sequence[Pair]) -> str:
     if not tested:
         return ""
     holm = f"{HOLM}, over {len(tested)} pairs" if len(tested) > 1 else ""
-    return f"p of McNemar's exact test, two-sided, against {tested[0].model}{holm}"
+    return f"p of McNemar's exact test{_by_groups(tested)}, two-sided, against {tested[0].model}{holm}"
+
+
+def _by_groups(tested: Sequence[Pair]) -> str:
+    """The unit of the tests, where it is not the image."""
+    groups = tested[0].groups
+    return "" if groups is None else f" by {groups:,} groups"
 
 
 def for_paper(table: MeasureTable, tested: Sequence[Pair], caption: str, notes: Sequence[Note]) -> MeasureTable:
@@ -195,7 +202,7 @@ def pairs_table(names: Sequence[str], tested: Sequence[Pair]) -> MeasureTable:
         only = [Cell(f"{each:,}") for each in (counts.only_first, counts.only_second)]
         name = f"#{ranks[pair.model]} – #{ranks[pair.other]}"
         rows.append(((name,), [measure_cell(pair), *only, Cell(p_value(pair.p_holm))]))
-    caption = f"{MEANING_OF_PAIRS}{HOLM if len(tested) > 1 else ''}."
+    caption = f"{MEANING_OF_PAIRS.format(_by_groups(tested))}{HOLM if len(tested) > 1 else ''}."
     return MeasureTable(("pair",), ("difference", "only first", "only second", "p"), rows, caption)
 
 

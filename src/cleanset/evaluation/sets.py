@@ -18,6 +18,7 @@ from PIL import Image
 
 from cleanset.classes import ClassTable
 from cleanset.dataset.archives import visible_entries
+from cleanset.dataset.folder import GROUP
 from cleanset.dataset.label_sources import ImageLabels
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
@@ -36,6 +37,7 @@ from cleanset.sets.description import UNPUBLISHED, in_random_order, notices_of
 from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import one_set, read_image, read_regular_file, read_release, read_set
 from cleanset.sets.manifest import MANIFEST, Entry
+from cleanset.statistics.groups import Units
 
 _INDEX = re.compile(r"[0-9]{1,4}", re.ASCII)
 NUMBERED = "Its folders are numbers, taken for class indices, as ImageNet-V2's are."
@@ -106,6 +108,14 @@ class EvaluationImage:
 
     others: tuple[int, ...] = ()
     """Further class indices that are as correct as the first."""
+
+    group: str = field(default="", compare=False)
+    """The group that it belongs to, such as a patient; empty: no other image is of its group."""
+
+    @property
+    def key(self) -> str:
+        """Its class and the beginning of its digest, by which results on the same images are compared."""
+        return f"{self.class_index} {self.sha256[:16]}"
 
     @property
     def labels(self) -> tuple[int, ...]:
@@ -185,8 +195,19 @@ class EvaluationSet:
                 "crop": pd.Series([item.crop for item in self.items], dtype=object),
                 "file_sha256": [item.sha256 for item in self.items],
                 "sets": pd.Series([[*item.sets] for item in self.items], dtype=object),
+                GROUP: pd.Series([item.group for item in self.items], dtype=object),
             }
         )
+
+    @cached_property
+    def units(self) -> Units | None:
+        """The groups of its images; None where no two images share one."""
+        return Units.of([item.group for item in self.items])
+
+    @property
+    def group_of(self) -> dict[str, str]:
+        """The group of each image, by file; empty where no two images share one."""
+        return {} if self.units is None else {item.file: item.group for item in self.items}
 
     @cached_property
     def files(self) -> dict[str, ImageFile]:
@@ -215,7 +236,8 @@ class EvaluationSet:
     @property
     def facts(self) -> MeasuredSet:
         """The facts that every table of measures on it carries."""
-        return MeasuredSet(name=self.name, version=self.version, selection=self.selection, limits=self.limits)
+        limits = [*self.limits, *([] if self.units is None else [self.units.statement])]
+        return MeasuredSet(name=self.name, version=self.version, selection=self.selection, limits=limits)
 
     @property
     def notes(self) -> list[str]:
@@ -280,6 +302,7 @@ def _export(name: str, folder: Path) -> EvaluationSet:
             crop=entry.crop,
             sets=(name,),
             path=folder / entry.file,
+            group=entry.group,
         )
 
     release = read_release(folder)

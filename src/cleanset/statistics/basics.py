@@ -1,9 +1,9 @@
-"""The level of every interval, the quantiles of Student's t, the order of counts, and the types of arrays."""
+"""Intervals and their level, the quantiles of Student's t, the order of counts, and the types of arrays."""
 
 import math
 from collections.abc import Mapping
 from statistics import NormalDist
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,13 @@ LEVEL = 0.95
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+
+
+class Interval(NamedTuple):
+    """The ends of an interval; NaN where the statistic is NaN in a resample."""
+
+    low: float
+    high: float
 
 
 def most_first(counts: Mapping[Name, int]) -> dict[Name, int]:

@@ -16,17 +16,22 @@ on average, as A. Agresti and B. A. Coull do ("Approximate Is Better than 'Exact
 Proportions", The American Statistician 52, 1998; for paired shares A. Agresti and Y. Min, Statistics in Medicine 24,
 2005). In a resample the four are all correct or all misclassified, so that half of the resamples stay near the images;
 with two and two in each, intervals of small shares begin too high. bench/intervals.py simulates the coverage.
+
+Where images have groups, such as patients, whole groups are drawn, each within the class of its images, or among all
+groups of several classes. Means are ratios then, as groups differ in size; a pseudo-image counts as many images as the
+design effect, and percentiles are those of `Resamples.level`, as Student's t has longer tails.
 """
 
 import hashlib
+import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from cleanset.errors import CleansetError
-from cleanset.statistics.basics import LEVEL, Floats, Ints
+from cleanset.statistics.basics import LEVEL, Floats, Interval, Ints
+from cleanset.statistics.groups import NO_INTERVAL, Units, design_effects
 
 RESAMPLES = 1000
 # pseudo-images in a resample: about the square of the normal quantile of 95 %
@@ -35,40 +40,49 @@ PSEUDO_IMAGES = 4
 BLOCK = 100
 
 
-class Interval(NamedTuple):
-    """The ends of an interval; NaN where the statistic is NaN in a resample."""
-
-    low: float
-    high: float
-
-
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """The way images are drawn: `resamples` times, n - 1 of the n images of a class, from a named seed."""
+    """The way images, or groups, are drawn: `resamples` times, n - 1 of the n of a class, from a named seed."""
 
     resamples: int = RESAMPLES
     seed: str = "bootstrap"
 
-    def resample(self, classes: npt.ArrayLike) -> "Resamples":
-        """Draw images; `classes` has the class index of each, and the order of the images is part of the seed.
+    def resample(self, classes: npt.ArrayLike, units: Units | None = None) -> "Resamples":
+        """Draw images, or groups; `classes` has the class index of each image, and their order is part of the seed.
 
         Sort the images by name, so that equal inputs give equal intervals, and use the same resamples for all models,
-        so that differences are paired. Raises CleansetError for fewer than two images.
+        so that differences are paired. Raises CleansetError for fewer than two images, or groups.
         """
         indices = np.asarray(classes)
-        if len(indices) < 2:
-            raise CleansetError(f"bootstrap: found {len(indices)} images; expected 2 or more; leave the interval out")
+        of_units = indices if units is None else _classes_of(units, indices)
+        if len(of_units) < 2:
+            what = "images" if units is None else "groups of images"
+            raise CleansetError(f"bootstrap: found {len(of_units)} {what}; expected 2 or more; leave the interval out")
         generator = np.random.default_rng(seed_of(self.seed))
         # two bytes a count: 1,000 resamples of 50,000 images take 100 MB
-        counts = np.zeros((self.resamples, len(indices)), np.uint16)
+        counts = np.zeros((self.resamples, len(of_units)), np.uint16)
         by_size: dict[int, list[Ints]] = {}
-        for members in strata(indices):
+        drawn_from = strata(of_units)
+        for members in drawn_from:
             size = len(members)
             _count(generator.integers(size, size=(self.resamples, size - 1)), members, counts)
             by_size.setdefault(size, []).append(members)
         # n / (n - 1) gives a class its full weight with one image fewer drawn
         weights = tuple((np.concatenate(by_size[size]), size / (size - 1)) for size in sorted(by_size))
-        return Resamples(indices, counts, weights, self.seed)
+        if units is None:
+            return Resamples(indices, counts, weights, self.seed)
+        of_images = tuple((np.flatnonzero(np.isin(units.codes, members)), weight) for members, weight in weights)
+        return Resamples(indices, counts[:, units.codes], of_images, self.seed, units, len(drawn_from))
+
+
+def _classes_of(units: Units, classes: npt.NDArray[np.generic]) -> Ints:
+    """The class of the images of each group as a number; -1 for a group of several classes."""
+    numbers = np.unique(classes, return_inverse=True)[1]
+    least = np.full(units.count, len(numbers))
+    most = np.full(units.count, -1)
+    np.minimum.at(least, units.codes, numbers)
+    np.maximum.at(most, units.codes, numbers)
+    return np.where(least == most, least, -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,12 +90,23 @@ class Resamples:
     """The count of each image in each resample, and the weight of a drawn image by the size of its stratum.
 
     `seed`: the name that the pseudo-images are drawn from, together with the name of the statistic they are added to.
+    `units`: the groups that were drawn, in a number of `strata`; None: images.
     """
 
     classes: npt.NDArray[np.generic]
     counts: npt.NDArray[np.uint16]
     weights: tuple[tuple[Ints, float], ...]
     seed: str = ""
+    units: Units | None = None
+    strata: int = 1
+
+    @property
+    def level(self) -> float:
+        """The level of percentiles of a statistic; NaN where there are too few groups for an interval."""
+        if self.units is None:
+            return LEVEL
+        expanded = self.units.expanded_level(self.strata)
+        return math.nan if expanded is None else expanded
 
     def means(self, values: npt.ArrayLike) -> Floats:
         """The mean of the images' values in each resample: images x anything to resamples x anything.
@@ -94,7 +119,17 @@ class Resamples:
         # sums of whole numbers are exact in any order, so the weight is applied to the sum
         for members, weight in self.weights:
             total += weight * _sums(self.counts, members, flat[members].astype(np.float64))
-        return (total / len(array)).reshape(len(total), *array.shape[1:])
+        return (total / self._images()).reshape(len(total), *array.shape[1:])
+
+    def _images(self) -> Floats | int:
+        """The weight of the drawn images: their number, or of groups that of each resample, as a column."""
+        if self.units is None:
+            return len(self.classes)
+        ones = np.ones((len(self.classes), 1))
+        total = np.zeros((len(self.counts), 1))
+        for members, weight in self.weights:
+            total += weight * _sums(self.counts, members, ones[members])
+        return total
 
     def adjusted_means(self, values: npt.ArrayLike, name: str, largest: npt.ArrayLike = 1) -> Floats:
         """The means with pseudo-images of the values 0 and `largest`: images x columns to resamples x columns.
@@ -106,8 +141,9 @@ class Resamples:
         array = np.asarray(values)
         generator = np.random.default_rng(seed_of(f"{self.seed} pseudo-images {name}"))
         misclassified = PSEUDO_IMAGES * generator.integers(2, size=len(self.counts))
-        total: Floats = self.means(array) * len(array) + misclassified[:, np.newaxis] * np.asarray(largest)
-        return total / (len(array) + PSEUDO_IMAGES)
+        effects: Floats | int = 1 if self.units is None else design_effects(array / np.asarray(largest), self.units)
+        total: Floats = self.means(array) * len(array) + misclassified[:, np.newaxis] * np.asarray(largest) * effects
+        return total / (len(array) + PSEUDO_IMAGES * effects)
 
     def class_means(self, values: npt.ArrayLike) -> Floats:
         """The mean by class in each resample, classes sorted: images x anything to resamples x classes x anything.
@@ -150,6 +186,8 @@ def percentile_interval(draws: npt.ArrayLike, level: float = LEVEL) -> Interval:
 
     A statistic that varies in no class, such as an error of 0, gets a point.
     """
+    if math.isnan(level):
+        return NO_INTERVAL
     outside = (1 - level) / 2
     # one NaN among the draws makes both ends NaN, without a warning
     with np.errstate(invalid="ignore"):

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cleanset.statistics.basics import LEVEL
-from cleanset.statistics.bootstrap import Interval
+from cleanset.statistics.basics import LEVEL, Interval
 from cleanset.statistics.shares import wilson
 
 
@@ -70,19 +69,26 @@ def difference_interval(counts: PairedCounts) -> Interval:
     correlation phi corrected for continuity.
     """
     images = counts.images
-    difference = counts.difference
     first = counts.both + counts.only_first
     second = counts.both + counts.only_second
-    first_low, first_high = wilson(first, images)
-    second_low, second_high = wilson(second, images)
+    intervals = wilson(first, images), wilson(second, images)
     phi = _corrected_phi(counts, first, second)
+    return squared_and_added(counts.difference, (first / images, second / images), intervals, phi)
+
+
+def squared_and_added(
+    difference: float, shares: Sequence[float], intervals: Sequence[Interval], phi: float
+) -> Interval:
+    """The interval of a difference of two shares, from the interval of each and the correlation of their estimates."""
+    first, second = shares
+    (first_low, first_high), (second_low, second_high) = intervals
 
     def distance(of_first: float, of_second: float) -> float:
         squared = of_first**2 - 2 * phi * of_first * of_second + of_second**2
         return math.sqrt(max(squared, 0.0))  # below 0 only by rounding
 
-    low = difference - distance(first / images - first_low, second_high - second / images)
-    high = difference + distance(first_high - first / images, second / images - second_low)
+    low = difference - distance(first - first_low, second_high - second)
+    high = difference + distance(first_high - first, second - second_low)
     return Interval(max(low, -1.0), min(high, 1.0))
 
 

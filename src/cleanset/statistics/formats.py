@@ -33,8 +33,10 @@ def decimal(value: float | None, digits: int = 2, factor: float = 1, *, signed: 
 
 
 def interval_text(ends: Sequence[float], digits: int = 2) -> str:
-    """The ends of an interval with digits after the point, such as 0.52 to 0.61."""
+    """The ends of an interval with digits after the point, such as 0.52 to 0.61; "no interval" where it has none."""
     low, high = ends
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "no interval"
     return f"{decimal(low, digits)} to {decimal(high, digits)}"
 
 

@@ -4,8 +4,7 @@ import math
 from collections.abc import Callable
 from statistics import NormalDist
 
-from cleanset.statistics.basics import LEVEL
-from cleanset.statistics.bootstrap import Interval
+from cleanset.statistics.basics import LEVEL, Interval
 
 _HALVINGS = 60
 _MIXED_SHARES = 64
@@ -20,14 +19,17 @@ def wilson(correct: int, images: int) -> Interval:
     """
     if not 0 <= correct <= images or images == 0:
         raise ValueError(f"{correct} of {images}; expected a share of at least one image")
-    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-    share = correct / images
-    square = z * z / images
+    return score_interval(correct / images, images, NormalDist().inv_cdf((1 + LEVEL) / 2))
+
+
+def score_interval(share: float, images: float, quantile: float) -> Interval:
+    """Wilson's interval of a share of independent images, perhaps of an effective number of them."""
+    square = quantile * quantile / images
     centre = (share + square / 2) / (1 + square)
-    half = z / (1 + square) * math.sqrt(share * (1 - share) / images + square / (4 * images))
+    half = quantile / (1 + square) * math.sqrt(share * (1 - share) / images + square / (4 * images))
     # at the ends the two terms are equal but for rounding
-    low = 0.0 if correct == 0 else centre - half
-    high = 1.0 if correct == images else centre + half
+    low = 0.0 if share == 0 else centre - half
+    high = 1.0 if share == 1 else centre + half
     return Interval(low, high)
 
 

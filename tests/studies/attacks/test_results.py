@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.statistics.groups import Units, share_interval
+from cleanset.statistics.shares import wilson
 from cleanset.studies.attacks.autoattack import SquareAttack
 from cleanset.studies.attacks.base import Ball, Parameters
 from cleanset.studies.attacks.boundary import BoundaryAttack
@@ -75,6 +77,27 @@ def test_the_share_that_converged_is_of_those_that_tell_it() -> None:
     found = lines(RESULTS.assign(is_converged=pd.array([True, False, None, None, True, True, False, False], "boolean")))
     # Wilson's interval of 3 of 4, as R's prop.test(3, 4, correct = FALSE) gives it
     assert found["converged"] == pytest.approx((4, 0.75, 0.3006418, 0.9544127), abs=1e-6)
+
+
+def test_shares_and_means_are_by_groups() -> None:
+    files = list("abcdefgh")
+    groups = dict(zip(files, "xxyyzz..", strict=True)) | {"g": "", "h": ""}
+    rows = RESULTS.assign(file=files)
+    plain, grouped = (
+        {each.measure: each for each in attack_measures("pgd", "standard", rows, Bootstrap(resamples=200), group_of)}
+        for group_of in ({}, groups)
+    )
+    units = Units.of([groups[file] for file in files])
+    assert units is not None
+    assert grouped["error"].interval == pytest.approx(share_interval(rows["is_error"], units), abs=1e-8)
+    correct = rows["was_correct"].to_numpy(bool)
+    success = share_interval(rows["is_error"][correct], units.only(correct))
+    assert grouped["success"].interval == pytest.approx(success, abs=1e-8)
+    assert [each.value for each in grouped.values()] == pytest.approx(
+        [each.value for each in plain.values()], nan_ok=True
+    )
+    assert grouped["queries"].interval != plain["queries"].interval
+    assert plain["error"].interval == pytest.approx(wilson(4, 8), abs=1e-8)
 
 
 def test_intervals() -> None:

@@ -8,7 +8,9 @@ import pytest
 
 from cleanset.classes import imagenet
 from cleanset.evaluation.measures import Measure
-from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples, percentile_interval
+from cleanset.statistics.basics import Interval
+from cleanset.statistics.bootstrap import Bootstrap, Resamples, percentile_interval
+from cleanset.statistics.groups import Units
 from cleanset.studies.robustness.answer_arrays import Chosen
 from cleanset.studies.robustness.corruptions.measures import relative_to
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS
@@ -66,6 +68,38 @@ def test_a_model_without_a_set() -> None:
     assert [(each.selection, each.model, each.images) for each in found] == [
         ("union", "a", 2), ("union", "other", 2), ("own", "a", 2), ("common", "a", 2), ("common", "other", 2),
     ]  # fmt: skip
+
+
+def test_groups_of_images_are_the_unit() -> None:
+    wrong = np.repeat([[1, 1], [0, 0], [1, 0], [0, 0], [0, 0], [1, 1], [0, 0], [0, 0]], 3, axis=0)
+
+    def measured(role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
+        values = wrong[chosen][:, [0 if role == "a" else 1]]
+        yield sampled_means(values, ["error"], resamples, role)["error"].named("accuracy", "fog")
+
+    def study(units: Units | None) -> OneMeasure:
+        images = StudiedImages(
+            class_indices=np.zeros(24, np.int64),
+            sets=[("a", "b")] * 24,
+            roles=["a", "b"],
+            bootstrap=Bootstrap(resamples=500),
+            classes=imagenet(),
+            units=units,
+        )
+        return OneMeasure(images, {}, measured)
+
+    grouped = study(Units(np.repeat(np.arange(8), 3)))
+    (line,) = (each for each in grouped.lines() if (each.selection, each.model) == ("union", "a"))
+    (plain,) = (each for each in study(None).lines() if (each.selection, each.model) == ("union", "a"))
+    assert line.value == plain.value == 9 / 24
+    assert line.high - line.low > 1.5 * (plain.high - plain.low)
+    (found, *_) = grouped.differences()
+    # of three images of one group
+    assert found.p == 1.0
+    (of_images, *_) = study(None).differences()
+    assert of_images.p == 0.25
+    # one group: nothing is measured
+    assert list(study(Units(np.zeros(24, np.int64))).lines()) == []
 
 
 def test_one_image() -> None:

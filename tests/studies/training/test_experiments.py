@@ -10,7 +10,7 @@ import pytest
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import measures_frame
 from cleanset.studies.robustness.scenarios.params import ORIGINAL
-from cleanset.studies.training.accuracies import fold_accuracies, in_order, mean_accuracies, share_interval
+from cleanset.studies.training.accuracies import accuracy_interval, fold_accuracies, in_order, mean_accuracies
 from cleanset.studies.training.experiments import (
     GAIN_COLUMNS,
     deviations,
@@ -74,7 +74,7 @@ def test_accuracies_over_folds() -> None:
 
 def test_few_folds_of_many_parts_share_less_of_their_training_images() -> None:
     """Each of three folds tests a twelfth: .75 +- 4.3027 * .05 * sqrt(1 / 3 + 1 / 11), as far as images allow."""
-    interval = share_interval(np.array([0.7, 0.8, 0.75]), 750_000, 1_000_000, 12)
+    interval = accuracy_interval(np.array([0.7, 0.8, 0.75]), 750_000, 1_000_000, 12)
     assert interval == pytest.approx((0.6099, 0.8901), abs=1e-4)
 
 

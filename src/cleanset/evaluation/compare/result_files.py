@@ -75,7 +75,8 @@ class MeasuredModels:
 
     `misses`: the misclassified images by model that has them and did not choose the images. `limits`: limits of these
     numbers, such as of a benchmark or of a model, in sentences. `stems`: the name of a model's files, without its
-    ending, by model whose predictions are kept.
+    ending, by model whose predictions are kept. `group_of`: the group of each image, which is named as in
+    `misses`; empty where no two images share one.
     """
 
     card: ComparabilityCard
@@ -83,6 +84,7 @@ class MeasuredModels:
     misses: Mapping[str, Counter[str]]
     limits: Sequence[str] = ()
     stems: Mapping[str, str] = field(default_factory=dict)
+    group_of: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +215,11 @@ def _measured(part: JsonMapping, name: str) -> MeasuredModels:
         raise CleansetError(
             f"{name}: models {shown(sorted(models))}; expected the card's, {shown(sorted(card.models))}"
         )
-    return MeasuredModels(card, models, misses, limits=list(dict.fromkeys(limits)), stems=stems)
+    groups = part.get("groups", {})
+    if not (isinstance(groups, dict) and all(isinstance(each, str) for each in groups.values())):
+        expected = "expected the group of each image: run the evaluation again"
+        raise CleansetError(f"{name}: groups {shown(groups)}; {expected}")
+    return MeasuredModels(card, models, misses, limits=list(dict.fromkeys(limits)), stems=stems, group_of=groups)
 
 
 def _card(part: JsonMapping, name: str) -> ComparabilityCard:

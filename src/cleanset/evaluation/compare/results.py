@@ -1,7 +1,7 @@
 """Results of models compared: one table of comparable results, with the reasons for leaving out the rest."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ class ModelRow:
     facts: CardModel
     values: dict[tuple[str, str], Measure]
     misses: Counter[str] | None
+    group_of: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,9 @@ class ComparedResults:
         known = [(name, row.misses) for name, row in zip(self.names, self.rows, strict=True) if row.misses is not None]
         # results of several threat models have misclassified images of each, which are not joined
         measured = {name for row in self.rows for name, _ in row.values}
-        return compare_pairwise(known, next(iter(self.cards.values()))[1].images.count) if len(measured) == 1 else []
+        images = next(iter(self.cards.values()))[1].images.count
+        # comparable results are of the same images
+        return compare_pairwise(known, images, self.rows[0].group_of) if len(measured) == 1 else []
 
 
 def run(paths: Sequence[Path]) -> ComparedResults:
@@ -135,9 +138,15 @@ def compare_results(results: Sequence[ResultFile]) -> ComparedResults:
             for model, values in measured.models.items():
                 facts = measured.card.models[model]
                 misses = measured.misses.get(model)
-                row = of_file.setdefault(
-                    model, ModelRow(result=result.name, model=model, facts=facts, values={}, misses=misses)
+                new = ModelRow(
+                    result=result.name,
+                    model=model,
+                    facts=facts,
+                    values={},
+                    misses=misses,
+                    group_of=measured.group_of,
                 )
+                row = of_file.setdefault(model, new)
                 row.values.update({(name, measure): value for measure, value in values.items()})
         rows += of_file.values()
     notes = joined_notes({name: _table_notes(name, of, cards[name][1]) for name, of in sources.items()})

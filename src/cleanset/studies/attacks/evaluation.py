@@ -48,7 +48,7 @@ def run(request: AttackRequest) -> AttackedModels:
         raise CleansetError(next(iter(found.problems.values())))
     with announced("measuring the attacked models"):
         attacked = {model: attacked_model(found.of_model(model), found.warnings.get(model)) for model in request.specs}
-        lines = measure_lines(attacked, params.threats, params.resampling)
+        lines = measure_lines(attacked, params.threats, params.resampling, request.images.group_of)
     evaluated = AttackedModels(
         request=request,
         attacked=attacked,

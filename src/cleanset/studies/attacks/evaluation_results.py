@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 from pydantic import JsonValue
 
+from cleanset.dataset.folder import GROUP
 from cleanset.evaluation.comparability import (
     CardClasses,
     CardImages,
@@ -35,7 +36,7 @@ from cleanset.studies.attacks.results import ROBUST_MEASURES, Attacked, by_name,
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.attacks.threats import ThreatModel, ball_text
 from cleanset.studies.attacks.warnings import WarningRecord
-from cleanset.studies.robustness.images import images_sha256
+from cleanset.studies.robustness.images import images_sha256, units_of
 
 MEASURED = "attacks in"
 """The beginning of a measurement's name, before that of its threat model."""
@@ -126,6 +127,8 @@ def threat_card(evaluated: AttackedModels, threat: ThreatModel) -> Comparability
         settings["straight through"] = ", ".join(request.straight_through)
     if any(params.attack(name).reads_other_models for name in threat.attacks):
         settings["made on"] = ", ".join(each.text for each in request.others)
+    units = units_of(rows)
+    by = "" if units is None else f" {units.text}"
     facts = CardModel(preprocessing=ON_PIXELS, precision=request.score.precision)
     return ComparabilityCard(
         measured=f"{MEASURED} {threat.name}",
@@ -136,7 +139,7 @@ def threat_card(evaluated: AttackedModels, threat: ThreatModel) -> Comparability
         classes=CardClasses(of_images=int(rows["class_index"].nunique()), of_predictions=len(evaluated.images.classes)),
         settings=settings,
         pixels_sha256=None,
-        interval=CardInterval(kind="Wilson", level=LEVEL),
+        interval=CardInterval(kind=f"Wilson{by}", level=LEVEL),
         models=dict.fromkeys(evaluated.measured(threat), facts),
     )
 
@@ -184,11 +187,20 @@ def misses_of(evaluated: AttackedModels, threat: ThreatModel, model: str) -> Cou
     return Counter(f"{index} {digest[:16]}" for index, digest in broken)
 
 
+def groups_of_rows(images: pd.DataFrame) -> dict[str, str]:
+    """The group of each of some rows of STUDY_IMAGES, by class index and digest; empty where no two share one."""
+    if units_of(images) is None:
+        return {}
+    rows = zip(images["class_index"], images["file_sha256"], images[GROUP], strict=True)
+    return {f"{index} {digest[:16]}": group for index, digest, group in rows}
+
+
 def robust_pairs(evaluated: AttackedModels, threat: ThreatModel) -> list[Pair]:
     """Every two models that were attacked on the same images, the more robust one first."""
     tested = [model for model in evaluated.measured(threat) if not why_untested(evaluated, threat, model)]
     misses = [(model, found) for model in tested if (found := misses_of(evaluated, threat, model)) is not None]
-    return compare_pairwise(sorted(misses, key=lambda each: each[1].total()), len(evaluated.images_of(threat)))
+    images = evaluated.images_of(threat)
+    return compare_pairwise(sorted(misses, key=lambda each: each[1].total()), len(images), groups_of_rows(images))
 
 
 def attack_notes(evaluated: AttackedModels) -> list[Note]:
@@ -251,7 +263,8 @@ def _threat_content(evaluated: AttackedModels, threat: ThreatModel) -> dict[str,
             count = card.images.count
             entry |= {"images": count, "correct": count - misses.total(), "misclassified": sorted(misses.elements())}
         models.append(entry)
-    return {"comparability": card.as_json(), "models": models}
+    groups = groups_of_rows(evaluated.images_of(threat))
+    return {"comparability": card.as_json(), **({"groups": groups} if groups else {}), "models": models}
 
 
 def _model(evaluated: AttackedModels, model: str) -> dict[str, object]:

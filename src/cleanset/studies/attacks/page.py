@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
+from cleanset.dataset.folder import groups_of
 from cleanset.edition.params import read_params
 from cleanset.evaluation.measures import Measure, measures_frame, read_measures
 from cleanset.plumbing.csv_files import read_frame, write_frame
@@ -44,7 +45,7 @@ from cleanset.studies.robustness.answers import answer_columns
 from cleanset.studies.robustness.images import STUDY_IMAGES, files_of
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
 from cleanset.studies.robustness.params import further_roles
-from cleanset.tables import read_table
+from cleanset.tables import read_table, text_of_table
 
 TEMPLATES = Path(__file__).parent / "templates"
 """Folder of coverage.html and checks.html, which draw lines."""
@@ -226,7 +227,15 @@ def write_measures(study: AttackStudy, params: AttackParams | None = None) -> No
         names = [name for name, of in params.runs(roles, further) if of == model]
         results = {name: read_table(study.results(name, model).table, ATTACKED, classes) for name in names}
         attacked[model] = attacked_model(results, read_warnings(study.warnings(model)))
-    lines = measure_lines(attacked, params.threats, params.resampling)
+    images = study.robustness.images
+    groups = groups_of(text_of_table(images, "groups"), str(images))
+    tables = [table for each in attacked.values() for table in each.results.values()] if groups else []
+    group_of = {
+        file: groups.get(image_id, "")
+        for table in tables
+        for file, image_id in zip(table["file"], table["image_id"], strict=True)
+    }
+    lines = measure_lines(attacked, params.threats, params.resampling, group_of)
     write_frame(study.measures, measures_frame(lines, MEASURE_COLUMNS))
     # metrics are of the edition's models; the CSV file has the wrapped ones, too
     write_metrics(study.metrics, attack_metrics([line for line in lines if line.model in roles], params.threats))

@@ -5,6 +5,7 @@ The measures are computed from the stored results alone.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from cleanset.evaluation.measures import NAN, Measure, columns_of, metrics_of
 from cleanset.plumbing.metrics import Lines
 from cleanset.statistics.basics import Flags
 from cleanset.statistics.bootstrap import Bootstrap, Resamples, percentile_interval
-from cleanset.statistics.shares import wilson
+from cleanset.statistics.groups import Units, share_interval
 from cleanset.studies.attacks.balls import LEVELS, Ball
 from cleanset.studies.attacks.threats import PROBE, ThreatModel, ball_text
 from cleanset.tables import CLASS, FILE, FLAG, IMAGE_ID, MAX_INT64, SHA256, Column, Table, any_value, between, nullable
@@ -102,8 +103,14 @@ def by_name(lines: Iterable[Measure]) -> dict[tuple[str, str, str], Measure]:
     return {(line.change, line.model, line.measure): line for line in lines}
 
 
-def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: Bootstrap) -> Iterator[Measure]:
-    """The measures of the results of one attack, rows of ATTACKED.
+def attack_measures(
+    attack: str,
+    model: str,
+    results: pd.DataFrame,
+    bootstrap: Bootstrap,
+    group_of: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Measure]:
+    """The measures of the results of one attack, rows of ATTACKED; `group_of`: the group of each image, by file.
 
     `clean_error` and `error`: the misclassified images before and after, of all. `success`: those that the attack
     made the model misclassify, of those that it classified correctly. `queries`: the mean of all. `l0`, `l2`, `linf`,
@@ -112,11 +119,13 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
     classified correctly, successes or not. `converged`: of these, those whose search more steps no longer changed,
     where the attack tells it.
 
-    Intervals of shares are Wilson's, intervals of means from a bootstrap; a constant mean lacks one. The
-    resamples of the same images are the same for all attacks and models.
+    Intervals of shares are Wilson's, intervals of means from a bootstrap, both by groups if images have groups; a
+    constant mean lacks one. The resamples of the same images are the same for all attacks and models.
     """
     count = len(results)
-    resamples = bootstrap.resample(results["class_index"].to_numpy()) if count > 1 else None
+    units = units_of_files(results, group_of)
+    is_several = (count if units is None else units.count) > 1
+    resamples = bootstrap.resample(results["class_index"].to_numpy(), units) if is_several else None
     correct = results["was_correct"].to_numpy(bool)
     error = results["is_error"].to_numpy(bool)
     every = np.ones(count, bool)
@@ -124,11 +133,11 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
     for name, of, among in (("clean_error", ~correct, every), ("error", error, every), ("success", success, correct)):
         images = int(among.sum())
         # a bootstrap within classes has no variation where an attack breaks all images, or none
-        numbers = (of[among].mean(), *wilson(int(of[among].sum()), images)) if images else NOTHING
+        numbers = _share(of, among, units)
         yield _measure(attack, model, name, images=images, numbers=numbers)
-    converged = results["is_converged"][correct].dropna().astype(bool)
-    numbers = (converged.mean(), *wilson(int(converged.sum()), len(converged))) if len(converged) else NOTHING
-    yield _measure(attack, model, "converged", images=len(converged), numbers=numbers)
+    told = correct & results["is_converged"].notna().to_numpy(bool)
+    numbers = _share(results["is_converged"].eq(True).fillna(value=False).to_numpy(bool), told, units)
+    yield _measure(attack, model, "converged", images=int(told.sum()), numbers=numbers)
     for name, column, of in (
         ("queries", "queries", every),
         *((each, each, success) for each in DISTANCES),
@@ -139,6 +148,19 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
         # values that do not count are multiplied by 0, which would leave a NaN one
         numbers = mean_among(np.nan_to_num(values), among, resamples)
         yield _measure(attack, model, name, images=int(among.sum()), numbers=numbers)
+
+
+def units_of_files(rows: pd.DataFrame, group_of: Mapping[str, str]) -> Units | None:
+    """The groups of the files of some rows; None where no two of them share one."""
+    return Units.of([group_of.get(file, "") for file in rows["file"]]) if group_of else None
+
+
+def _share(of: Flags, among: Flags, units: Units | None) -> tuple[float, float, float]:
+    """The share of some images and its interval; NaN without images."""
+    if not among.any():
+        return NOTHING
+    chosen = of[among]
+    return float(chosen.mean()), *share_interval(chosen, None if units is None else units.only(among))
 
 
 def _measure(attack: str, model: str, measure: str, *, images: int, numbers: tuple[float, float, float]) -> Measure:
@@ -273,8 +295,10 @@ ROBUST_MEASURES = ("clean_accuracy", "robust_accuracy", "robust_low", "robust_hi
 """The measures of a threat model."""
 
 
-def threat_measures(threat: ThreatModel, model: str, attacked: Attacked) -> Iterator[Measure]:
-    """Yield the measures of a threat model, under its name in place of an attack's.
+def threat_measures(
+    threat: ThreatModel, model: str, attacked: Attacked, group_of: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Measure]:
+    """Yield the measures of a threat model, under its name in place of an attack's; `group_of` as in `attack_measures`.
 
     All but the last are of the images that each of its attacks was tried on; the probe is such an attack if it breaks
     an image that the others do not, and searched the same ball or one inside it.
@@ -296,13 +320,14 @@ def threat_measures(threat: ThreatModel, model: str, attacked: Attacked) -> Iter
         return
     if attacked.probed is not None and attacked.probed.ball == threat.ball:
         is_searched |= set(found["file"]) <= set(attacked.probed.rows["file"])
-    clean = int(found["was_correct"].sum())
+    units = units_of_files(found, group_of)
+    every_image = np.ones(count, bool)
     robust = int(found["is_robust"].sum())
     withstood = int((found["is_robust"] & attacked.trust.of(found["file"])).sum())
     is_known = is_searched and withstood == robust
     lines = {
-        "clean_accuracy": (clean / count, *wilson(clean, count)),
-        "robust_accuracy": (robust / count, *wilson(robust, count)) if is_known else NOTHING,
+        "clean_accuracy": _share(found["was_correct"].to_numpy(bool), every_image, units),
+        "robust_accuracy": _share(found["is_robust"].to_numpy(bool), every_image, units) if is_known else NOTHING,
         "robust_low": (withstood / count, NAN, NAN) if is_searched else NOTHING,
         "robust_high": (robust / count, NAN, NAN),
     }
@@ -339,10 +364,10 @@ def mean_among(
         return value, NAN, NAN
     sums, counts = resamples.means(np.stack((values * among, among.astype(np.float64)), axis=1)).T
     # a ratio of two means over all images: in a resample the number of successes varies, too
-    interval = percentile_interval(sums[counts > 0] / counts[counts > 0])
+    interval = percentile_interval(sums[counts > 0] / counts[counts > 0], resamples.level)
     low = nine_digits(interval.low)
     high = nine_digits(interval.high)
-    return (value, NAN, NAN) if low == high else (value, low, high)
+    return (value, low, high) if low < high else (value, NAN, NAN)
 
 
 SHOWN_MEASURES = ("robust_accuracy", "robust_low", "robust_high", "success", "error", "queries")
@@ -351,16 +376,19 @@ WITH_INTERVAL = ("robust_accuracy", "error")
 
 
 def measure_lines(
-    attacked: Mapping[str, Attacked], threats: Sequence[ThreatModel], bootstrap: Bootstrap
+    attacked: Mapping[str, Attacked],
+    threats: Sequence[ThreatModel],
+    bootstrap: Bootstrap,
+    group_of: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Measure]:
-    """The measures of all threat models by model, then by attack; `attacked` by model."""
+    """The measures of all threat models by model, then by attack; `attacked` by model, `group_of`: groups by file."""
     lines = list[Measure]()
     for model, each in attacked.items():
         for threat in threats:
-            lines += threat_measures(threat, model, each)
+            lines += threat_measures(threat, model, each, group_of)
     for model, each in attacked.items():
         for name, found in each.results.items():
-            lines += attack_measures(name, model, found, bootstrap)
+            lines += attack_measures(name, model, found, bootstrap, group_of)
     return lines
 
 

@@ -31,7 +31,7 @@ from cleanset.studies.robustness.corruptions.measures import (
 )
 from cleanset.studies.robustness.families import ChangePlan, StudyParams, steps_by_change
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.images import ChangeName
+from cleanset.studies.robustness.images import ChangeName, units_of
 from cleanset.studies.robustness.results import ALL
 
 SELECTION_TEXTS = {
@@ -61,6 +61,8 @@ def study_card(
     `edition_classes`: the number of classes of the edition.
     """
     labels = family.labels(params)
+    units = units_of(images)
+    drawn = "bootstrap" if units is None else f"bootstrap of {units.count:,} groups"
     # answers restricted to the classes of the edition are chosen from fewer
     restricted = labels.get("answers") == "restricted"
     return ComparabilityCard(
@@ -78,7 +80,7 @@ def study_card(
         pixels_sha256=None,
         reference=_reference(family, params, models, classes),
         interval=CardInterval(
-            kind="bootstrap within classes, one_fewer, with pseudo-images",
+            kind=f"{drawn} within classes, one_fewer, with pseudo-images",
             level=LEVEL,
             draws=params.bootstrap.draws,
             seed=f"{family.name} {params.seed}",

@@ -13,6 +13,7 @@ import pandas as pd
 from pydantic import Field, create_model
 
 from cleanset.classes import ClassTable
+from cleanset.dataset.folder import GROUP, groups_of
 from cleanset.edition.params import Params, read_params
 from cleanset.errors import CleansetError
 from cleanset.evaluation.request import Request
@@ -42,7 +43,7 @@ from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
 from cleanset.studies.robustness.scenarios.mask_files import masks_found
 from cleanset.studies.robustness.sections import UNCHANGED
 from cleanset.studies.robustness.watermarks.family import WATERMARK_FAMILY
-from cleanset.tables import read_table
+from cleanset.tables import read_table, text_of_table
 
 FAMILIES: tuple[Family, ...] = (CORRUPTION_FAMILY, PERTURBATION_FAMILY, SCENARIO_FAMILY, WATERMARK_FAMILY)
 """All families; each is a stage, a folder of answers, a section of the params and a page."""
@@ -313,6 +314,8 @@ class OpenedStudy(Request[StudyParams]):
 def _images_of(study: Study, classes: ClassTable, roles: Sequence[str], params: StudyParams) -> EvaluationSet:
     """The images of a study, as its stage images found them."""
     rows = read_table(study.images, STUDY_IMAGES, classes)
+    groups = groups_of(text_of_table(study.images, "groups"), str(study.images))
+    rows[GROUP] = [groups.get(image_id, "") for image_id in rows["image_id"]]
     found = set_of_rows(
         f"finished sets of {join_names(roles)}", rows, files_of(study.edition, rows), study.edition, classes
     )

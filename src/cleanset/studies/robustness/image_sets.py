@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from cleanset.dataset.folder import GROUP, groups_texts
 from cleanset.errors import CleansetError, install_command, reason
 from cleanset.images.preprocessing import BASE_SIZE, Pixels
 from cleanset.plumbing.files import read_bytes, read_text, replacing, sha256, write_text
@@ -55,7 +56,9 @@ def run(study: Study) -> None:
     images = join_sets(sets)
     files = files_of(edition, images)
     masks = masks_found(images, files, study.masks, opened.params, classes=opened.classes)
-    write_table(study.images, images, STUDY_IMAGES, opened.classes)
+    groups = dict(zip(images["image_id"], images[GROUP], strict=True))
+    texts = groups_texts({image_id: group for image_id, group in groups.items() if group})
+    write_table(study.images, images, STUDY_IMAGES, opened.classes, texts=texts)
     write_table(study.masks_table, masks, MASKS, opened.classes)
 
 

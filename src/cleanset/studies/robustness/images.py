@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.classes import ClassTable
+from cleanset.dataset.folder import GROUP
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.sets import ImageFile
 from cleanset.images.preprocessing import base_image, through_jpeg, wide_image
 from cleanset.plumbing.files import PathBelow, partial_shards, remove_abandoned, sha256
 from cleanset.sets.manifest import Entry
+from cleanset.statistics.groups import Units
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 from cleanset.tables import BOX, CLASS, FILE, IMAGE_ID, INDEX, NAME, NAMES, SHA256, Table, nullable, read_table
@@ -215,7 +217,7 @@ MASKS = Table(
 
 
 def join_sets(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
-    """The columns of STUDY_IMAGES, from the manifests by role.
+    """The columns of STUDY_IMAGES, and the group of each image, from the manifests by role.
 
     Raises CleansetError if one file is another image in two sets, and without images.
     """
@@ -233,10 +235,15 @@ def join_sets(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
     if not found:
         raise CleansetError(f"the sets of {', '.join(sets)} have no images; expected at least one")
     rows = [
-        (file, entry.image_id, entry.class_index, entry.crop, entry.file_sha256, roles)
+        (file, entry.image_id, entry.class_index, entry.crop, entry.file_sha256, roles, entry.group)
         for file, (entry, roles) in sorted(found.items())
     ]
-    return pd.DataFrame(rows, columns=STUDY_IMAGES.names)
+    return pd.DataFrame(rows, columns=[*STUDY_IMAGES.names, GROUP])
+
+
+def units_of(images: pd.DataFrame) -> Units | None:
+    """The groups of some rows of STUDY_IMAGES, if they have any."""
+    return Units.of(images[GROUP].tolist()) if GROUP in images else None
 
 
 def is_seen(

@@ -39,7 +39,7 @@ from cleanset.studies.robustness.families import (
     notice,
 )
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.images import AnswerFiles, Sources, Study, images_sha256, is_seen
+from cleanset.studies.robustness.images import AnswerFiles, Sources, Study, images_sha256, is_seen, units_of
 from cleanset.studies.robustness.results import (
     DIFFERENCE_COLUMNS,
     LINE_COLUMNS,
@@ -234,6 +234,7 @@ class Studied:
             chosen_by=self.chosen_by,
             of_classes=of_classes,
             origins=images["origin"].to_numpy(object) if "origin" in images else None,
+            units=units_of(images),
             is_whole=self.params.images == "union" and all(np.all(seen) for seen in of_classes.values()),
         )
 

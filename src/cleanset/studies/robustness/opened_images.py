@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from cleanset.classes import ClassTable
+from cleanset.dataset.folder import GROUP
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -34,6 +35,7 @@ def set_of_rows(
             crop=box_of(row["crop"]),
             sets=tuple(row["sets"]),
             path=files[row["file"]].path,
+            group=row[GROUP],
         )
         for row in rows.to_dict("records")
     ]

@@ -13,8 +13,9 @@ import pandas as pd
 
 from cleanset.classes import ClassTable
 from cleanset.evaluation.measures import NAN, Difference, Measure, columns_of, corrected
+from cleanset.statistics.basics import LEVEL
 from cleanset.statistics.bootstrap import Bootstrap, Resamples
-from cleanset.statistics.differences import sign_test_p
+from cleanset.statistics.groups import Units, unit_sign_test_p
 from cleanset.studies.robustness.answer_arrays import Answers, Chosen
 from cleanset.studies.robustness.sampled import Sampled
 
@@ -38,9 +39,9 @@ LINE_COLUMNS = columns_of(
 DIFFERENCE_COLUMNS = columns_of(
     "selection", "measure", "change", "model", "other", "value", "low", "high", "p", "p_holm"
 )  # fmt: skip
-"""The columns of a family's CSV file of differences. p is of the exact sign test over the images: without a value for
-Score, which is not a mean over them, and against the model that chose all of them. p_holm is corrected for all
-differences of the measure on the selection."""
+"""The columns of a family's CSV file of differences. p is of the exact sign test over the images, or their groups:
+without a value for Score, which is not a mean over them, and against the model that chose all of them. p_holm is
+corrected for all differences of the measure on the selection."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -69,6 +70,21 @@ class StudiedImages:
     """The origin of each image's mask; None without masks."""
     is_whole: bool = False
     """Whether all models have seen all images."""
+    units: Units | None = None
+    """The groups of the images; None where no two share one."""
+
+    def units_of(self, chosen: Chosen) -> Units | None:
+        """The groups of the chosen images."""
+        return None if self.units is None else self.units.only(chosen)
+
+    def count(self, chosen: Chosen) -> int:
+        """The number of chosen images, or of their groups."""
+        units = self.units_of(chosen)
+        return int(chosen.sum()) if units is None else units.count
+
+    def resample(self, chosen: Chosen) -> Resamples:
+        """The resamples of the chosen images, which are the same for all models."""
+        return self.bootstrap.resample(self.class_indices[chosen], self.units_of(chosen))
 
     def selected(self, selection: str, role: str) -> Chosen:
         """Flags of the images that a selection has for a role."""
@@ -114,23 +130,35 @@ class FamilyStudy(ABC):
             if selection != "own" or role in self.images.with_sets
         }
         found = {
-            key: list(self._measured(*key, images)) for key, images in chosen.items() if images.sum() >= MIN_IMAGES
+            key: list(self._measured(*key, images))
+            for key, images in chosen.items()
+            if self.images.count(images) >= MIN_IMAGES
         }
         # a selection that is too small gets the rows of the others, without values
         names = dict.fromkeys((line.measure, line.change) for lines in found.values() for line in lines)
         for key, images in chosen.items():
-            yield from found[key] if key in found else _too_few(*key, int(images.sum()), names)
+            yield from found[key] if key in found else self._too_few(*key, images, names)
 
-    def _sampled(self, role: str, chosen: Chosen) -> Iterator[Sampled]:
-        # the resamples of the same images are the same for all models
-        return self.measured(role, chosen, self.images.bootstrap.resample(self.images.class_indices[chosen]))
+    def _too_few(
+        self, selection: str, role: str, chosen: Chosen, names: Iterable[tuple[str, str]]
+    ) -> Iterator[Measure]:
+        """The measures of a model whose selection has too few images or groups, by name and change."""
+        count = self.images.count(chosen)
+        what = "image" if self.images.units_of(chosen) is None else "group"
+        problem = f"{count} {what}{'' if count == 1 else 's'}; intervals need {MIN_IMAGES} or more"
+        images = int(chosen.sum())
+        for measure, change in names:
+            yield Measure(
+                selection=selection, model=role, measure=measure, change=change, images=images, problem=problem
+            )
 
     def _measured(self, selection: str, role: str, chosen: Chosen) -> Iterator[Measure]:
         """Every measure of a model on a selection, whose images are `chosen`."""
-        for each in self._sampled(role, chosen):
+        resamples = self.images.resample(chosen)
+        for each in self.measured(role, chosen, resamples):
             yield Measure.of(
                 each.value,
-                each.interval() if np.isfinite(each.value) else None,
+                each.interval(resamples.level) if np.isfinite(each.value) else None,
                 selection=selection,
                 model=role,
                 measure=each.measure,
@@ -144,9 +172,10 @@ class FamilyStudy(ABC):
 
         @cache
         def found(role: str, flags: bytes) -> dict[tuple[str, str], Sampled]:
+            chosen = np.frombuffer(flags, np.bool_)
             return {
                 (each.measure, each.change): each
-                for each in self._sampled(role, np.frombuffer(flags, np.bool_))
+                for each in self.measured(role, chosen, self.images.resample(chosen))
                 if each.measure in self.compared and np.isfinite(each.value)
             }
 
@@ -159,40 +188,29 @@ class FamilyStudy(ABC):
             lines: list[Difference] = []
             for one, other in combinations(self.images.roles, 2):
                 both = self.images.selected(selection, one) & self.images.selected(selection, other)
-                if both.sum() < MIN_IMAGES:
+                if self.images.count(both) < MIN_IMAGES:
                     continue
+                units = self.images.units_of(both)
+                level = LEVEL if units is None else self.images.resample(both).level
                 left = found(one, both.tobytes())
                 right = found(other, both.tobytes())
                 common = [key for key in left if key in right]
-                tested = self.images.chosen_by not in (one, other)
-                lines += [
-                    _difference(selection, (one, other), (left[key] - right[key]).named(*key), is_tested=tested)
-                    for key in common
-                ]
+                is_tested = self.images.chosen_by not in (one, other)
+                for key in common:
+                    each = left[key] - right[key]
+                    measure, change = key
+                    difference = Difference.of(
+                        each.value,
+                        each.interval(level),
+                        selection=selection,
+                        measure=measure,
+                        change=change,
+                        model=one,
+                        other=other,
+                        p=unit_sign_test_p(each.by_image, units) if is_tested and each.by_image is not None else NAN,
+                    )
+                    lines.append(difference)
             yield from corrected(lines, lambda each: each.measure)
-
-
-def _too_few(selection: str, role: str, count: int, names: Iterable[tuple[str, str]]) -> Iterator[Measure]:
-    """The measures of a model whose selection has too few images, by name and change."""
-    problem = f"{count} image{'' if count == 1 else 's'}; intervals need {MIN_IMAGES} or more"
-    for measure, change in names:
-        yield Measure(selection=selection, model=role, measure=measure, change=change, images=count, problem=problem)
-
-
-def _difference(selection: str, models: tuple[str, str], difference: Sampled, *, is_tested: bool) -> Difference:
-    """A difference of two models with its interval and the p-value of its test."""
-    model, other = models
-    by_image = difference.by_image
-    return Difference.of(
-        difference.value,
-        difference.interval(),
-        selection=selection,
-        measure=difference.measure,
-        change=difference.change,
-        model=model,
-        other=other,
-        p=NAN if by_image is None or not is_tested else sign_test_p(by_image),
-    )
 
 
 def shares(cells: pd.DataFrame, step: str, counted: str, name: str) -> pd.DataFrame:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from cleanset.statistics.basics import LEVEL, Floats
-from cleanset.statistics.bootstrap import Interval, Resamples, percentile_interval, reflected_interval
+from cleanset.statistics.basics import LEVEL, Floats, Interval
+from cleanset.statistics.bootstrap import Resamples, percentile_interval, reflected_interval
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import NAN, Measure, columns_of
-from cleanset.statistics.bootstrap import Interval
+from cleanset.statistics.basics import Interval
 from cleanset.statistics.differences import fold_interval
 from cleanset.statistics.shares import wilson
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, SCENARIOS
@@ -96,7 +96,7 @@ def mean_accuracies(by_fold: pd.DataFrame, parts: int) -> Means:
         correct = int(found["correct"].sum())
         means[run, scenario] = FoldMean.of(
             float(accuracies.mean()),
-            share_interval(accuracies, correct, images, parts),
+            accuracy_interval(accuracies, correct, images, parts),
             measure="accuracy",
             change=scenario,
             model=run,
@@ -109,7 +109,7 @@ def mean_accuracies(by_fold: pd.DataFrame, parts: int) -> Means:
     return means
 
 
-def share_interval(by_fold: NDArray[np.float64], correct: int, images: int, parts: int) -> Interval:
+def accuracy_interval(by_fold: NDArray[np.float64], correct: int, images: int, parts: int) -> Interval:
     """The interval of a mean share: over folds and over images, whichever end lies further out, within 0 to 1.
 
     Folds that agree by chance would have an interval without a width; images alone leave out how trainings differ.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import NAN, Difference, columns_of
-from cleanset.statistics.bootstrap import Interval
+from cleanset.statistics.basics import Interval
 from cleanset.statistics.differences import fold_interval, unpaired_difference
 from cleanset.studies.robustness.results import DEFINITIONS
 from cleanset.studies.robustness.scenarios.measures import score_of_squares, spread, squared_deviations

@@ -70,7 +70,7 @@ class WatermarkStudy(FamilyStudy):
             problem = f"{count} image{'' if count == 1 else 's'} of carton; intervals need {MIN_IMAGES} or more"
             return constant(np.nan, resamples).named("carton_gap", problem=problem)
         # images are drawn within classes, so that each resample has as many of this one
-        of_cartons = self.images.bootstrap.resample(self.images.class_indices[cartons])
+        of_cartons = self.images.resample(cartons)
         with_watermark = self._accuracy(role, WATERMARK, cartons, of_cartons)
         return (with_watermark - self._accuracy(role, UNCHANGED, cartons, of_cartons)).named("carton_gap")
 
