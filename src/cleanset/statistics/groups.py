@@ -36,7 +36,7 @@ from cleanset.statistics.shares import score_interval, wilson
 PSEUDO_SHARE = 0.25
 """Size of a pseudo-group, relative to the mean size of an image's group."""
 FEW_GROUPS = 10
-"""Groups below which a note says that intervals are unreliable; coverage is simulated from as many on."""
+"""Groups below which a note says that they are few."""
 NO_INTERVAL = Interval(math.nan, math.nan)
 
 
@@ -104,7 +104,7 @@ class Units:
         """The unit in a sentence, with a warning where there are few groups."""
         if self.effective < 2:
             return f"No intervals: nearly all images are of one of {self.number}, which tells nothing about others."
-        few = "; of so few groups intervals are unreliable" if self.count < FEW_GROUPS else ""
+        few = "; so few may not show how much groups differ" if self.count < FEW_GROUPS else ""
         return f"Intervals and tests are {self.text}, as images of one group are not independent{few}."
 
     def t(self, level: float = LEVEL, strata: int = 1) -> float | None:
