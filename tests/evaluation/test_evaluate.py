@@ -323,7 +323,7 @@ def test_below_float64_it_says_how_far_it_is(mine: str, folder: Path, capsys: py
         (Arguments("x", ["a:b"], device="tpu"), "--device: .*found 'tpu'"),
         (
             Arguments("x", ["a:b"], out=Path(__file__)),
-            "test_evaluation.py: a file; expected a folder, new or",
+            "test_evaluate.py: a file; expected a folder, new or",
         ),
     ],
 )

@@ -20,6 +20,7 @@ from cleanset.statistics.differences import (
     fold_interval,
     holm,
     mcnemar_p,
+    mcnemar_p_values,
     sign_test_p,
     unpaired_difference,
 )
@@ -82,6 +83,15 @@ def test_the_p_value_is_that_of_scipy_and_statsmodels(counts: PairedCounts) -> N
 def test_p_values_by_hand(first: int, second: int, p: float) -> None:
     """2 (1 + 8) / 256 for one against seven; 2 / 2**2000 is below the smallest float."""
     assert mcnemar_p(PairedCounts(4, first, second, 9)) == p
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=30))
+def test_p_values_of_many_pairs_are_those_of_each(pairs: list[tuple[int, int]]) -> None:
+    """By the definition: the share of all outcomes of tosses that are at least as uneven."""
+    found = mcnemar_p_values([first for first, _ in pairs], [second for _, second in pairs])
+    for p, (first, second) in zip(found.tolist(), pairs, strict=True):
+        tail = sum(comb(first + second, successes) for successes in range(min(first, second) + 1))
+        assert p == min(1.0, float(Fraction(2 * tail, 2 ** (first + second))))
 
 
 def test_exchanged_models_have_the_mirrored_interval() -> None:

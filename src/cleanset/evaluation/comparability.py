@@ -19,6 +19,8 @@ from cleanset.plumbing.validation import SHA256_FORM, Section, Sha256
 
 # number of the card's form; raised when its fields change
 FORM = 1
+RESULTS_FORMAT = 2
+"""Number of the form of a result file, which has cards and facts of models; raised when a reader needs another one."""
 SHOWN_DIGITS = 12
 """Hexadecimal digits of a digest that people are shown."""
 MAX_VALUE_SHOWN = 80

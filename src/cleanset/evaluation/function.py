@@ -133,8 +133,9 @@ class Results:
         mine, theirs = ([(item.file, item.sha256) for item in each.images.items] for each in (self, other))
         if mine != theirs:
             raise NotComparableError(f"{self!r} and {other!r}: of different images; expected results on the same set")
-        misses = [(each.model.name, each.model.misses) for each in (self, other)]
-        (pair,) = compare_pairwise(misses, len(mine), self.model.group_of)
+        files = [file for file, _ in mine]
+        answers = [(each.model.name, each.model.answers(files)) for each in (self, other)]
+        (pair,) = compare_pairwise(answers, files, [item.group for item in self.images.items])
         return pair
 
     def write_page(self, folder: str | Path, *others: "Results") -> None:

@@ -1,17 +1,18 @@
 """Models measured on one set, side by side: their order, pairs, notes, comparability card, and JSON."""
 
 import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from pydantic import JsonValue
 
 from cleanset.evaluation.class_order import STATE_IT, in_other_order, order_in_words
 from cleanset.evaluation.comparability import (
     CLEAN_ACCURACY,
+    RESULTS_FORMAT,
     CardClasses,
     CardImages,
     CardInterval,
@@ -21,11 +22,11 @@ from cleanset.evaluation.comparability import (
 )
 from cleanset.evaluation.factors import FactorMeasures, measure_factors
 from cleanset.evaluation.multilabel import MultiLabelAccuracy, multilabel_accuracies
-from cleanset.evaluation.pairs import Pair, compare_pairwise
+from cleanset.evaluation.pairs import Pair, answers_text, compare_pairwise
 from cleanset.evaluation.prediction_measures import MEASURES, Measures, measure_predictions
 from cleanset.evaluation.sets import EvaluationSet
 from cleanset.plumbing.json_files import JsonObject, with_digest
-from cleanset.statistics.basics import LEVEL
+from cleanset.statistics.basics import LEVEL, Flags
 from cleanset.statistics.groups import Units
 
 Provenance = Mapping[str, JsonValue]
@@ -70,10 +71,9 @@ class MeasuredModel:
         found = self.record.get("deterministic")
         return found if isinstance(found, bool) else None
 
-    @property
-    def misses(self) -> Counter[str]:
-        """The misclassified images, by file."""
-        return Counter(file for file, is_correct in self.correct.items() if not is_correct)
+    def answers(self, files: Iterable[str]) -> Flags:
+        """Whether each of these images is classified correctly."""
+        return np.array([self.correct[file] for file in files], bool)
 
 
 def measured_model(
@@ -114,9 +114,11 @@ def by_accuracy(rows: Sequence[MeasuredModel]) -> list[MeasuredModel]:
 
 
 def ranked_pairs(rows: Sequence[MeasuredModel]) -> list[Pair]:
-    """Every two models, the more accurate one first, without one that chose the images: it classifies all of them."""
+    """Pairs of models, the more accurate one first, without one that chose the images: it classifies all of them."""
+    files = list(rows[0].correct)
     order = [row for row in by_accuracy(rows) if not row.chose_images]
-    return compare_pairwise([(row.name, row.misses) for row in order], len(rows[0].correct), rows[0].group_of)
+    groups = [rows[0].group_of.get(file, "") for file in files]
+    return compare_pairwise([(row.name, row.answers(files)) for row in order], files, groups)
 
 
 def not_deterministic(name: str) -> str:
@@ -157,8 +159,8 @@ def results_json(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> str:
 
 def results_content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> JsonObject:
     """The content of a result file; shares and confidences are between 0 and 1."""
-    by = "" if images.units is None else f" {images.units.text}"
     return {
+        "format": RESULTS_FORMAT,
         "set": {
             **images.facts.as_json(),
             "kind": images.kind,
@@ -170,14 +172,8 @@ def results_content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> Jso
         "comparability": accuracy_card(images, rows).as_json(),
         **({} if images.factors is None else {"factors": images.factors.as_json()}),
         **groups_content(images),
+        "image_keys": sorted(item.key for item in images.items),
         "models": [_model_content(images, row) for row in by_accuracy(rows)],
-        "pairs": {
-            "test": f"McNemar{by}, exact, two-sided",
-            "interval": f"Newcombe 1998, method 10{by}, 95 %",
-            "correction": "Holm, over all pairs",
-            "left_out": [row.name for row in by_accuracy(rows) if row.chose_images],
-            "of": [pair.as_json() for pair in ranked_pairs(rows)],
-        },
     }
 
 
@@ -207,9 +203,8 @@ def accuracy_card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> Compa
     )
 
 
-def _model_content(images: EvaluationSet, row: MeasuredModel) -> dict[str, JsonValue]:
+def _model_content(images: EvaluationSet, row: MeasuredModel) -> JsonObject:
     found = row.measures
-    column = images.classes.key_column
     keys = images.classes.keys
     calibration: JsonValue = None
     if found.bins is not None:
@@ -219,9 +214,10 @@ def _model_content(images: EvaluationSet, row: MeasuredModel) -> dict[str, JsonV
             "error_as_published": found.published_calibration_error,
             "bins": [asdict(each) for each in found.bins],
         }
-    # by class and bytes, so that results on the same images are compared whatever their names
-    misclassified = sorted(item.key for item in images.items if not row.correct[item.file])
-    content: dict[str, JsonValue] = {
+    confusions: dict[str, JsonObject] = {}
+    for each in found.confusions:
+        confusions.setdefault(keys[each.label], {})[keys[each.prediction]] = each.images
+    content: JsonObject = {
         "model": row.name,
         **found.overall.as_json(),
         "top5": None if found.top5 is None else found.top5.as_json(),
@@ -231,15 +227,12 @@ def _model_content(images: EvaluationSet, row: MeasuredModel) -> dict[str, JsonV
         "tiers": {tier: accuracy.as_json() for tier, accuracy in found.tiers.items()},
         **({"multilabel": {each.definition.name: each.as_json() for each in row.multilabel}} if row.multilabel else {}),
         "classes": {keys[each]: accuracy.as_json() for each, accuracy in found.classes.items()},
-        "confusions": [
-            {column: keys[each.label], "predicted": keys[each.prediction], "images": each.images}
-            for each in found.confusions
-        ],
-        "misclassified": list[JsonValue](misclassified),
+        "confusions": confusions,
+        "answers": answers_text([item.key for item in images.items], row.answers(item.file for item in images.items)),
         **({} if row.factors is None else {"by_factor": row.factors.as_json()}),
         "chose_images": row.chose_images,
         "deterministic": row.is_deterministic,
-        "notes": list[JsonValue](notes_of(row, images)),
+        "notes": notes_of(row, images),
         **{key: row.record.get(key) for key in PROVENANCE_IN_RESULTS},
         "predictions": None if row.path is None else row.path.name,
     }

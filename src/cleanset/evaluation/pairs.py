@@ -1,17 +1,25 @@
-"""Two models compared on the same images, by the images that only one of them classifies correctly."""
+"""Two models compared on the same images, by the images that only one of them classifies correctly.
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+Results keep which images each model classifies correctly, a digit an image; pairs are derived from that when they are
+read, since their number grows with the square of the models.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from types import MappingProxyType
 
 import numpy as np
 from pydantic import JsonValue
 
-from cleanset.evaluation.measures import Difference, corrected
-from cleanset.statistics.differences import PairedCounts, difference_interval, mcnemar_p
+from cleanset.evaluation.measures import Difference
+from cleanset.statistics.basics import Flags, Ints
+from cleanset.statistics.differences import PairedCounts, difference_interval, holm, mcnemar_p_values
 from cleanset.statistics.groups import Units, paired_interval, paired_p
+
+MAX_PAIRED = 6
+"""Models up to which every pair is shown; of more, the first against each other one."""
+# images of all models that are counted at once
+BLOCK = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +30,16 @@ class Pair(Difference):
     """Number of images that both classify correctly, only one, and neither."""
 
     only_model: tuple[str, ...]
-    """Sorted images that only the model classifies correctly: files, or of stored results as in `misclassified`."""
+    """Sorted images that only the model classifies correctly: files, or of stored results their class and digest."""
 
     only_other: tuple[str, ...]
     """The same of the other model."""
 
     groups: int | None = None
     """The number of groups of images that are the unit of its test and interval; None: images are."""
+
+    tests: int
+    """Number of pairs that `p_holm` is corrected for, shown or not."""
 
     def as_json(self) -> dict[str, JsonValue]:
         """The comparison for programs."""
@@ -40,50 +51,86 @@ class Pair(Difference):
             "interval": found["interval"],
             "p": self.p,
             "p_holm": self.p_holm,
+            "tests": self.tests,
             "both": self.counts.both,
             "neither": self.counts.neither,
-            "only_first": list(self.only_model),
-            "only_second": list(self.only_other),
+            "only_first": self.counts.only_first,
+            "only_second": self.counts.only_second,
         }
 
 
 def compare_pairwise(
-    misses: Sequence[tuple[str, Counter[str]]], images: int, group_of: Mapping[str, str] = MappingProxyType({})
+    models: Sequence[tuple[str, Flags]], images: Sequence[str], groups: Sequence[str] = ()
 ) -> list[Pair]:
-    """Every two of some models, the earlier one first, on `images` images.
+    """Every two of at most MAX_PAIRED models, the earlier one first; of more, the first against each other one.
 
-    `misses`: the name of each model, and its misclassified images. `group_of`: the group of every image; empty where
-    no two images share one.
+    `models`: the name of each model, and whether it classifies each of `images` correctly. `groups`: of each image,
+    empty for one without. Holm's correction is over all pairs in any case.
     """
+    if len(models) < 2:
+        return []
+    both = _both_correct([correct for _, correct in models])
+    first, second = np.triu_indices(len(models), 1)
+    correct = np.diag(both)
+    together = both[first, second]
+    only_first = correct[first] - together
+    only_second = correct[second] - together
+    units = Units.of(groups)
+    if units is None:
+        p = mcnemar_p_values(only_first, only_second).tolist()
+    else:
+        p = [paired_p(of_model, of_other, units) for (_, of_model), (_, of_other) in combinations(models, 2)]
+    p_holm = holm(p)
+    names = np.asarray(images, object)
+    shown = len(p) if len(models) <= MAX_PAIRED else len(models) - 1
     found = []
-    units = Units.of(list(group_of.values()))
-    for (model, of_model), (other, of_other) in combinations(misses, 2):
-        only_model = of_other - of_model
-        only_other = of_model - of_other
-        neither = (of_model & of_other).total()
+    for place, ((model, of_model), (other, of_other)) in zip(range(shown), combinations(models, 2), strict=False):
         counts = PairedCounts(
-            both=images - only_model.total() - only_other.total() - neither,
-            only_first=only_model.total(),
-            only_second=only_other.total(),
-            neither=neither,
+            both=int(together[place]),
+            only_first=int(only_first[place]),
+            only_second=int(only_second[place]),
+            neither=int(len(images) - together[place] - only_first[place] - only_second[place]),
         )
-        interval = difference_interval(counts)
-        p = mcnemar_p(counts)
-        if units is not None:
-            first, second = (np.array([image not in each for image in group_of]) for each in (of_model, of_other))
-            interval = paired_interval(first, second, units)
-            p = paired_p(first, second, units)
         pair = Pair.of(
             counts.difference,
-            interval,
+            difference_interval(counts) if units is None else paired_interval(of_model, of_other, units),
             model=model,
             other=other,
-            images=images,
+            images=len(images),
             counts=counts,
-            p=p,
             groups=None if units is None else units.count,
-            only_model=tuple(sorted(only_model.elements())),
-            only_other=tuple(sorted(only_other.elements())),
+            p=p[place],
+            p_holm=p_holm[place],
+            only_model=tuple(sorted(names[of_model & ~of_other])),
+            only_other=tuple(sorted(names[of_other & ~of_model])),
+            tests=len(p),
         )
         found.append(pair)
-    return corrected(found, lambda _: "all")
+    return found
+
+
+def _both_correct(models: Sequence[Flags]) -> Ints:
+    """The number of images that both of two models classify correctly, of shape (models, models)."""
+    found = np.zeros((len(models), len(models)), np.int64)
+    for start in range(0, len(models[0]), BLOCK):
+        # sums of so few ones are exact, and products of floats are fast
+        block = np.stack([correct[start : start + BLOCK] for correct in models]).astype(np.float32)
+        found += (block @ block.T).astype(np.int64)
+    return found
+
+
+def image_key(class_index: int, digest: str) -> str:
+    """An image by class and bytes, so that results on the same images are compared whatever their names."""
+    return f"{class_index} {digest[:16]}"
+
+
+def answers_text(keys: Sequence[str], correct: Flags) -> str:
+    """For each image, sorted by key, 1 if it is classified correctly, else 0; of one key 0 comes first."""
+    ranks = np.unique(np.asarray(keys), return_inverse=True)[1]
+    return (correct[np.lexsort((correct, ranks))] + ord("0")).astype(np.uint8).tobytes().decode()
+
+
+def parse_answers(text: str) -> Flags | None:
+    """The inverse of `answers_text`; None for another text."""
+    digits = np.frombuffer(text.encode(), np.uint8) - ord("0")
+    return digits.astype(bool) if (digits <= 1).all() else None

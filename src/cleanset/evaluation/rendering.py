@@ -15,7 +15,7 @@ from cleanset.classes import ClassTable
 from cleanset.evaluation.class_order import order_statement
 from cleanset.evaluation.measured_models import MeasuredModel, accuracy_card, by_accuracy, notes_of, ranked_pairs
 from cleanset.evaluation.notes import Note, table_notes
-from cleanset.evaluation.pairs import Pair
+from cleanset.evaluation.pairs import MAX_PAIRED, Pair
 from cleanset.evaluation.prediction_measures import MEASURES, DeclaredMeasure
 from cleanset.evaluation.sets import EvaluationSet
 from cleanset.evaluation.table import Cell, MeasureTable, cell, measure_cell
@@ -105,7 +105,7 @@ def tests_note(tested: Sequence[Pair]) -> str:
     """The note on the tests of a table for a paper; empty without tests."""
     if not tested:
         return ""
-    holm = f"{HOLM}, over {len(tested)} pairs" if len(tested) > 1 else ""
+    holm = f"{HOLM}, over {tested[0].tests} pairs" if tested[0].tests > 1 else ""
     return f"p of McNemar's exact test{_by_groups(tested)}, two-sided, against {tested[0].model}{holm}"
 
 
@@ -202,7 +202,7 @@ def pairs_table(names: Sequence[str], tested: Sequence[Pair]) -> MeasureTable:
         only = [Cell(f"{each:,}") for each in (counts.only_first, counts.only_second)]
         name = f"#{ranks[pair.model]} – #{ranks[pair.other]}"
         rows.append(((name,), [measure_cell(pair), *only, Cell(p_value(pair.p_holm))]))
-    caption = f"{MEANING_OF_PAIRS.format(_by_groups(tested))}{HOLM if len(tested) > 1 else ''}."
+    caption = f"{MEANING_OF_PAIRS.format(_by_groups(tested))}{HOLM if tested[0].tests > 1 else ''}."
     return MeasureTable(("pair",), ("difference", "only first", "only second", "p"), rows, caption)
 
 
@@ -251,8 +251,6 @@ TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "index.html"
 # classes and confusions that the page lists
 MAX_ROWS = 50
-# tested models up to which every pair is shown; of more, the most accurate against each other one
-MAX_PAIRED = 6
 
 
 def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel]) -> None:
@@ -271,8 +269,7 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
         "search_words": images.classes.search_words,
     }
     order = by_accuracy(rows)
-    every = ranked_pairs(rows)
-    tested = sum(not row.chose_images for row in rows)
+    pairs = ranked_pairs(rows)
     text = environment.get_template("evaluation.html").render(
         about=about(images),
         notes=all_notes(images, order),
@@ -281,8 +278,10 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
         multilabel=multilabel_table(order) if order[0].multilabel else None,
         models=order,
         rank_of={row.name: rank for rank, row in enumerate(order, start=1)},
-        pairs=every if tested <= MAX_PAIRED else [pair for pair in every if pair.model == every[0].model],
-        all_pairs=len(every),
+        pairs=pairs,
+        all_pairs=pairs[0].tests if pairs else 0,
+        # of many models they are most of the page
+        has_images=len(rows) <= MAX_PAIRED,
         # one more, to say whether there are more
         hardest=hardest_classes(order, MAX_ROWS + 1),
         confusions=confusion_counts(order, MAX_ROWS + 1),

@@ -26,6 +26,7 @@ from cleanset.errors import CleansetError, InputError
 from cleanset.evaluation.factors import ImageFactors
 from cleanset.evaluation.multilabel import REASSESSED, SetLabels, labels_from
 from cleanset.evaluation.notes import UNCHECKED, MeasuredSet
+from cleanset.evaluation.pairs import image_key
 from cleanset.image_ids import IMAGE_SUFFIXES, image_id_in
 from cleanset.images.boxes import Box
 from cleanset.images.codec import decode_file
@@ -115,7 +116,7 @@ class EvaluationImage:
     @property
     def key(self) -> str:
         """Its class and the beginning of its digest, by which results on the same images are compared."""
-        return f"{self.class_index} {self.sha256[:16]}"
+        return image_key(self.class_index, self.sha256)
 
     @property
     def labels(self) -> tuple[int, ...]:

@@ -1,8 +1,9 @@
 """JSON: strict reading, which reports any problem on one line, and the digest that a record has of itself."""
 
+import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError, reason
-from cleanset.plumbing.files import read_text, sha256, sha256_of, write_text
+from cleanset.plumbing.files import read_text, sha256_of, write_text
 from cleanset.plumbing.validation import first_problem, shown
 
 Kind = TypeVar("Kind")
@@ -82,14 +83,40 @@ def with_digest(record: Mapping[str, object], result: Path | None = None) -> Jso
         record = {**record, "predictions_sha256": sha256_of(result)}
     # through JSON, where tuples become lists and all keys texts
     content = json.loads(json.dumps({key: value for key, value in record.items() if key != DIGEST}))
-    return {**record, DIGEST: sha256(json.dumps(content, sort_keys=True).encode())}
+    return {**record, DIGEST: _digest(content)}
+
+
+def _digest(content: JsonMapping) -> str:
+    """SHA-256 of a table read from JSON, encoded with sorted keys; its own digest is left out."""
+    found = hashlib.sha256()
+    for part in _encoded({key: value for key, value in content.items() if key != DIGEST}, 2):
+        found.update(part.encode())
+    return found.hexdigest()
+
+
+def _encoded(value: object, depth: int) -> Iterator[str]:
+    """Yield the text of `json.dumps(value, sort_keys=True)`, in parts as deep as `depth`, which saves memory."""
+    if depth == 0 or not value or not isinstance(value, dict | list):
+        yield json.dumps(value, sort_keys=True)
+        return
+    is_table = isinstance(value, dict)
+    yield "{" if is_table else "["
+    for number, each in enumerate(sorted(value) if is_table else value):
+        yield ", " if number else ""
+        if is_table:
+            yield f"{json.dumps(each)}: "
+        yield from _encoded(value[each] if is_table else each, depth - 1)
+    yield "}" if is_table else "]"
 
 
 def check_digest(record: Mapping[str, object], path: Path, remedy: str) -> None:
-    """Raise CleansetError, which ends in `remedy`, for a record without a digest, and for one that was edited."""
+    """Raise CleansetError, which ends in `remedy`, for a record without a digest, and for one that was edited.
+
+    `record`: as JSON has it, so that all keys are texts.
+    """
     if DIGEST not in record:
         raise CleansetError(f"{path}: no {DIGEST}; expected the digest of what it holds: {remedy}")
-    if with_digest(record) != record:
+    if _digest(record) != record[DIGEST]:
         raise CleansetError(f"{path}: edited since it was written; expected the {DIGEST} in it: {remedy}")
 
 

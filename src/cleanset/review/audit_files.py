@@ -74,7 +74,7 @@ def read_plan(reviews: Path, role: str, classes: ClassTable) -> AuditPlan | None
         return None
     remedy = "restore it, or remove reviews/audit and draw anew"
     plan = validate(_Plan, read_yaml(path, remedy), path)
-    check_digest(plan.model_dump(exclude_unset=True), path, remedy)
+    check_digest(plan.model_dump(mode="json", exclude_unset=True), path, remedy)
     rows = read_rows(listed, (classes.key_column, *DRAW_COLUMNS), partial(_image, classes), remedy)
     images = tuple(image for _, image in rows)
     is_complete = plan.model == role and 1 <= plan.drawn <= len(images)

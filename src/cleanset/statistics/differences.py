@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cleanset.statistics.basics import LEVEL, Interval
+from cleanset.statistics.basics import LEVEL, Floats, Interval
 from cleanset.statistics.shares import wilson
 
 
@@ -37,14 +37,29 @@ def mcnemar_p(counts: PairedCounts) -> float:
     Twice the smaller tail of a binomial distribution with share 1/2 over the images that only one of them classifies
     correctly, at most 1 (Q. McNemar, 1947). Computed in whole numbers and rounded once.
     """
-    draws = counts.only_first + counts.only_second
-    fewer = min(counts.only_first, counts.only_second)
-    term = tail = 1
-    for successes in range(1, fewer + 1):
-        term = term * (draws - successes + 1) // successes  # the next binomial coefficient
-        tail += term
-    # the quotient of two whole numbers is correctly rounded, however many digits they have
-    return min(1.0, 2 * tail / (1 << draws))
+    return float(mcnemar_p_values([counts.only_first], [counts.only_second])[0])
+
+
+def mcnemar_p_values(only_first: npt.ArrayLike, only_second: npt.ArrayLike) -> Floats:
+    """The p-values of McNemar's test for the counts of many pairs; the sums of equal totals are computed once."""
+    ones = np.asarray(only_first, np.int64)
+    others = np.asarray(only_second, np.int64)
+    cases, places = np.unique(np.stack([ones + others, np.minimum(ones, others)]), axis=1, return_inverse=True)
+    found = np.empty(cases.shape[1])
+    before = -1
+    for place, (draws, fewer) in enumerate(cases.T.tolist()):
+        if draws != before:
+            before = draws
+            summed = 0
+            term = tail = 1
+        # sorted by total, then by the smaller count: the sum goes on from the case before
+        for successes in range(summed + 1, fewer + 1):
+            term = term * (draws - successes + 1) // successes  # the next binomial coefficient
+            tail += term
+        summed = fewer
+        # the quotient of two whole numbers is correctly rounded, however many digits they have
+        found[place] = min(1.0, 2 * tail / (1 << draws))
+    return found[places.ravel()]
 
 
 def sign_test_p(differences: npt.ArrayLike) -> float:
@@ -104,16 +119,15 @@ def _corrected_phi(counts: PairedCounts, first: int, second: int) -> float:
     return determinant / math.sqrt(square)
 
 
-def holm(values: Sequence[float]) -> list[float]:
+def holm(values: npt.ArrayLike) -> list[float]:
     """The p-values of several tests after Holm's correction, in the same order (S. Holm, 1979)."""
-    order = sorted(range(len(values)), key=lambda place: values[place])
-    corrected = [0.0] * len(values)
-    largest = 0.0
-    for rank, place in enumerate(order):
-        # never below the one before, so that the order of the p-values stays
-        largest = max(largest, min(1.0, (len(values) - rank) * values[place]))
-        corrected[place] = largest
-    return corrected
+    given = np.asarray(values, np.float64)
+    order = np.argsort(given, kind="stable")
+    scaled = np.minimum(1.0, np.arange(len(given), 0, -1) * given[order])
+    corrected = np.empty(len(given))
+    # never below the one before, so that the order of the p-values stays
+    corrected[order] = np.maximum.accumulate(scaled)
+    return corrected.tolist()
 
 
 def fold_interval(values: npt.ArrayLike, tested_to_trained: float) -> Interval:

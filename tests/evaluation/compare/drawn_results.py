@@ -58,6 +58,7 @@ def accuracies(
     """The content of a result file of `evaluate`: by model the accuracy and the ends of its interval."""
     found = CLEAN.model_copy(update={"models": dict.fromkeys(models, MODEL) | dict(parts or {}), **card})
     return {
+        "format": 2,
         "set": SET | {"kind": "export", "images": 3},
         "interval": "Wilson, 95 %",
         "comparability": found.as_json(),
@@ -93,7 +94,7 @@ def corrupted(models: Mapping[str, float], measured: str = "corruptions", **card
 def robustness(*families: dict[str, Any]) -> dict[str, Any]:
     """The content of a result file of `robustness evaluate`."""
     named = {family["comparability"]["measured"]: family for family in families}
-    return {"set": SET | {"images": 3}, "families": named}
+    return {"format": 2, "set": SET | {"images": 3}, "families": named}
 
 
 def put_results(path: Path, content: object) -> Path:

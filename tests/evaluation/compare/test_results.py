@@ -203,8 +203,8 @@ def damaged(path: tuple[str | int, ...], value: object) -> dict[str, Any]:
     [
         ([], r"^a: \[\]; expected the JSON that cleanset evaluate, robustness evaluate or attacks evaluate wrote$"),
         ({}, "^a: no results of models; expected the JSON that"),
-        ({"families": {}}, "^a: no results; expected the JSON that"),
-        ({"models": []}, "^a: no comparability card; expected .* run it again with"),
+        ({"format": 2, "families": {}}, "^a: no results; expected the JSON that"),
+        ({"format": 2, "models": []}, "^a: no comparability card; expected .* run it again with"),
         (damaged(("comparability",), "none"), "^a: comparability: "),
         (damaged(("comparability", "images", "count"), 4), "^a: comparability: digest .* edited since it was"),
         (damaged(("comparability", "images", "count"), "4"), "^a: comparability: images.count: expected an integer"),
@@ -229,7 +229,7 @@ def damaged(path: tuple[str | int, ...], value: object) -> dict[str, Any]:
             "accuracy: inf, .* finite numbers",
         ),
         (
-            {"attacks": {}, "search_precision": "float32", "models": []},
+            {"format": 2, "attacks": {}, "search_precision": "float32", "models": []},
             "^a: no comparability card; .* run it again with the same --out",
         ),
     ],
@@ -337,17 +337,21 @@ def test_the_command(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def with_misses(name: str, misses: list[str]) -> dict[str, object]:
-    """The content of a result file on three images, with the misclassified ones."""
-    correct = 3 - len(misses)
+KEYS = ["0 a", "0 b", "1 c"]
+
+
+def with_answers(name: str, answers: str) -> dict[str, Any]:
+    """The content of a result file on three images, with a digit for each: 1 is a correct answer."""
+    correct = answers.count("1")
     content = accuracies({name: (correct / 3, 0, 1)})
-    content["models"][0] |= {"images": 3, "correct": correct, "misclassified": misses}
+    content["image_keys"] = KEYS
+    content["models"][0] |= {"images": 3, "correct": correct, "answers": answers}
     return content
 
 
 def test_results_that_know_their_misclassified_images_are_tested() -> None:
     """By image, whatever it is called; McNemar's exact test of 2 against 0 is 0.5."""
-    found = compared(with_misses("vit", ["0 a", "0 b"]), with_misses("resnet", []), accuracies({"old": NUMBERS}))
+    found = compared(with_answers("vit", "001"), with_answers("resnet", "111"), accuracies({"old": NUMBERS}))
     (pair,) = found.pairs
     assert (pair.model, pair.other, pair.p, pair.only_model) == ("resnet", "vit", 0.5, ("0 a", "0 b"))
     lines = [line.split() for line in printed(found)]
@@ -361,11 +365,36 @@ def test_results_that_know_their_misclassified_images_are_tested() -> None:
     assert "\n- Tests: p of McNemar's exact test, two-sided, against resnet\n" in text
 
 
-@pytest.mark.parametrize("misses", [["0 a"], "0 a", [1, 2]])
-def test_misclassified_images_that_do_not_fit_the_accuracy(misses: object) -> None:
-    content = with_misses("vit", ["0 a", "0 b"])
-    content["models"][0]["misclassified"] = misses  # type: ignore[index]
+@pytest.mark.parametrize("answers", ["011", "01", "0011", "201", "００1", ["0", "0", "1"], 1])
+def test_answers_that_do_not_fit_the_accuracy(answers: object) -> None:
+    content = with_answers("vit", "001")
+    content["models"][0]["answers"] = answers
     with pytest.raises(
-        CleansetError, match=r"a: vit: misclassified: .*; expected one for each of 3 images but the 1 c"
+        CleansetError, match=r"^a: vit: answers: .*; expected 0 or 1 for each of 3 images, 1 for the 1 correct ones: "
     ):
         compared(content, accuracies({"old": NUMBERS}))
+
+
+@pytest.mark.parametrize("keys", [["0 a", "0 b"], "0 a", [0, 0, 1]])
+def test_images_that_do_not_fit_the_card(keys: object) -> None:
+    with pytest.raises(CleansetError, match=r"^a: image_keys: .*; expected a text for each of 3 images: run the eval"):
+        compared(with_answers("vit", "001") | {"image_keys": keys}, accuracies({"old": NUMBERS}))
+
+
+@pytest.mark.parametrize(
+    ("content", "command"),
+    [
+        (accuracies({"vit": NUMBERS}), "evaluate"),
+        (robustness(corrupted({"vit": 0.5})), "robustness evaluate"),
+        (robustness(corrupted({"vit": 0.5})) | {"attacks": {}}, "attacks evaluate"),
+    ],
+)
+@pytest.mark.parametrize("found", [None, 3])
+def test_another_format_is_refused_with_the_command(content: dict[str, Any], command: str, found: int | None) -> None:
+    given = {key: value for key, value in content.items() if key != "format"} | ({"format": found} if found else {})
+    with pytest.raises(CleansetError) as refused:
+        parse_results(given, "r")
+    assert str(refused.value) == (
+        f"r: format {found or 1}; expected 2, the format of results of this version: run cleanset {command} again with "
+        "the same --out, which computes only the changes"
+    )

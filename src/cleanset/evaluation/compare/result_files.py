@@ -4,7 +4,6 @@ Their headline measures, by which results are compared, are in headlines.yaml.
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,15 +12,17 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError
-from cleanset.evaluation.comparability import CLEAN_ACCURACY, ComparabilityCard
+from cleanset.evaluation.comparability import CLEAN_ACCURACY, RESULTS_FORMAT, ComparabilityCard
 from cleanset.evaluation.measured_models import not_deterministic
 from cleanset.evaluation.measures import Measure
 from cleanset.evaluation.notes import MeasuredSet
+from cleanset.evaluation.pairs import parse_answers
 from cleanset.evaluation.specs import file_stems
 from cleanset.plumbing.files import read_bytes
-from cleanset.plumbing.json_files import JsonMapping, check_digest, parse_json
+from cleanset.plumbing.json_files import JsonMapping, JsonObject, check_digest, parse_json
 from cleanset.plumbing.validation import first_problem, shown
 from cleanset.plumbing.yaml_files import data_beside
+from cleanset.statistics.basics import Flags
 
 RESULTS = "results.json"
 """File of results in a folder that `--out` names."""
@@ -73,15 +74,16 @@ COUNTS_TOLERANCE = 1e-6
 class MeasuredModels:
     """The card of one kind of measurement in a result file, and the headline measures of each model by name.
 
-    `misses`: the misclassified images by model that has them and did not choose the images. `limits`: limits of these
-    numbers, such as of a benchmark or of a model, in sentences. `stems`: the name of a model's files, without its
-    ending, by model whose predictions are kept. `group_of`: the group of each image, which is named as in
-    `misses`; empty where no two images share one.
+    `answers`: whether each of `image_keys` is classified correctly, by model that did not choose the images. `limits`:
+    limits of these numbers, such as of a benchmark or of a model, in sentences. `stems`: the name of a model's files,
+    without its ending, by model whose predictions are kept. `group_of`: the group of each of `image_keys`; empty where
+    no two images share one.
     """
 
     card: ComparabilityCard
     models: Mapping[str, Mapping[str, Measure]]
-    misses: Mapping[str, Counter[str]]
+    image_keys: Sequence[str]
+    answers: Mapping[str, Flags]
     limits: Sequence[str] = ()
     stems: Mapping[str, str] = field(default_factory=dict)
     group_of: Mapping[str, str] = field(default_factory=dict)
@@ -150,8 +152,8 @@ def _of_model(record: Path) -> ResultFile:
                 f"{record}: the record of a model that {RESULTS} beside it does not name; expected {EXPECTED_RESULTS}: "
                 "name the folder"
             )
-        misses = {model: each for model, each in one.misses.items() if model in found}
-        measured[name] = replace(one, models={found[0]: one.models[found[0]]}, misses=misses)
+        answers = {model: each for model, each in one.answers.items() if model in found}
+        measured[name] = replace(one, models={found[0]: one.models[found[0]]}, answers=answers)
     return ResultFile(str(record), every.images, measured)
 
 
@@ -159,7 +161,8 @@ def parse_results(content: object, name: str) -> ResultFile:
     """The results in the content of a result file; errors as in `read_results`."""
     if not isinstance(content, dict):
         raise CleansetError(f"{name}: {shown(content)}; expected {EXPECTED_RESULTS}")
-    _check_printable(content, name)
+    check_format(content, name)
+    _check_printable(_printed(content), name)
     parts = content.get("families", {"": content})
     if not isinstance(parts, dict) or not parts or not all(isinstance(part, dict) for part in parts.values()):
         raise CleansetError(f"{name}: no results; expected {EXPECTED_RESULTS}")
@@ -178,6 +181,24 @@ def parse_results(content: object, name: str) -> ResultFile:
     return ResultFile(name, images, measured)
 
 
+def check_format(content: JsonMapping, name: str) -> None:
+    """Raise CleansetError, which names the command that writes it anew, for results of another format."""
+    if content.get("format") == RESULTS_FORMAT or ("models" not in content and "families" not in content):
+        return
+    command = "evaluate"
+    if "families" in content:
+        command = "attacks evaluate" if "attacks" in content else "robustness evaluate"
+    raise CleansetError(
+        f"{name}: format {shown(content.get('format', 1))}; expected {RESULTS_FORMAT}, the format of results of this "
+        f"version: run cleanset {command} again with the same --out, which computes only the changes"
+    )
+
+
+def _printed(content: JsonMapping) -> JsonObject:
+    """The texts of a file that are printed: not its lists of images and measures by class, which are most of it."""
+    return {key: value for key, value in content.items() if key not in ("models", "families", "image_keys", "attacks")}
+
+
 def _check_printable(value: object, name: str) -> None:
     """Raise CleansetError for a text with control characters: texts of the file are printed on a terminal."""
     if isinstance(value, str) and not (value.isprintable() and len(value) <= MAX_RESULT_TEXT):
@@ -193,8 +214,10 @@ def _check_printable(value: object, name: str) -> None:
 
 def _measured(part: JsonMapping, name: str) -> MeasuredModels:
     card = _card(part, name)
+    _check_printable(_printed(part), name)
     models: dict[str, dict[str, Measure]] = {}
-    misses: dict[str, Counter[str]] = {}
+    answers: dict[str, Flags] = {}
+    image_keys = _image_keys(part, card, name)
     stems: dict[str, str] = {}
     notice = part.get("notice")
     limits = [notice] if isinstance(notice, str) else []
@@ -203,11 +226,12 @@ def _measured(part: JsonMapping, name: str) -> MeasuredModels:
         model = entry.get("model") if isinstance(entry, dict) else None
         if not isinstance(model, str) or model in models:
             raise CleansetError(f"{name}: models: {shown(model)}; expected the name of each model once")
+        _check_printable([model, entry.get("notes")], name)
         models[model] = dict(_values(entry, card.measured, f"{name}: {model}"))
-        if (found := entry.get("misclassified")) is not None:
-            of_model = _misses(found, entry, f"{name}: {model}")
+        if (found := entry.get("answers")) is not None:
+            of_model = _answers(found, entry, len(image_keys), f"{name}: {model}")
             if entry.get("chose_images") is not True:
-                misses[model] = of_model
+                answers[model] = of_model
         if isinstance(predictions := entry.get("predictions"), str):
             stems[model] = Path(predictions).stem
         limits += _limits(model, entry)
@@ -219,7 +243,15 @@ def _measured(part: JsonMapping, name: str) -> MeasuredModels:
     if not (isinstance(groups, dict) and all(isinstance(each, str) for each in groups.values())):
         expected = "expected the group of each image: run the evaluation again"
         raise CleansetError(f"{name}: groups {shown(groups)}; {expected}")
-    return MeasuredModels(card, models, misses, limits=list(dict.fromkeys(limits)), stems=stems, group_of=groups)
+    return MeasuredModels(
+        card,
+        models,
+        image_keys,
+        answers,
+        limits=list(dict.fromkeys(limits)),
+        stems=stems,
+        group_of=groups,
+    )
 
 
 def _card(part: JsonMapping, name: str) -> ComparabilityCard:
@@ -251,16 +283,26 @@ def _limits(model: str, entry: JsonMapping) -> list[str]:
     return found
 
 
-def _misses(found: object, entry: JsonMapping, where: str) -> Counter[str]:
-    listed = [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
-    images = entry.get("images")
-    correct = entry.get("correct")
-    if not (isinstance(images, int) and isinstance(correct, int) and len(listed) == images - correct):
+def _image_keys(part: JsonMapping, card: ComparabilityCard, name: str) -> list[str]:
+    """The images that the answers are of; empty where the file has none."""
+    found = part.get("image_keys", [])
+    if not isinstance(found, list) or not set(map(type, found)) <= {str} or len(found) not in (0, card.images.count):
         raise CleansetError(
-            f"{where}: misclassified: {len(listed):,} texts; expected one for each of {shown(images)} images but the "
+            f"{name}: image_keys: {shown(found)}; expected a text for each of {card.images.count:,} images: run the "
+            "evaluation again"
+        )
+    return found
+
+
+def _answers(found: object, entry: JsonMapping, images: int, where: str) -> Flags:
+    answers = parse_answers(found) if isinstance(found, str) else None
+    correct = entry.get("correct")
+    if answers is None or len(answers) != images or answers.sum() != correct:
+        raise CleansetError(
+            f"{where}: answers: {shown(found)}; expected 0 or 1 for each of {images:,} images, 1 for the "
             f"{shown(correct)} correct ones: run the evaluation again"
         )
-    return Counter(listed)
+    return answers
 
 
 def _values(entry: JsonMapping, measured: str, where: str) -> Iterator[tuple[str, Measure]]:

@@ -1,6 +1,5 @@
 """Results of models compared: one table of comparable results, with the reasons for leaving out the rest."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +18,7 @@ from cleanset.evaluation.measures import Measure
 from cleanset.evaluation.notes import Note, joined_notes, table_notes
 from cleanset.evaluation.pairs import Pair, compare_pairwise
 from cleanset.plumbing.validation import join_names
+from cleanset.statistics.basics import Flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class ModelRow:
     model: str
     facts: CardModel
     values: dict[tuple[str, str], Measure]
-    misses: Counter[str] | None
-    group_of: Mapping[str, str]
+    answers: Flags | None
+    """Whether it classifies each image correctly, in the order of the measurement's `image_keys`; None: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +61,10 @@ class ComparedResults:
     notes: Sequence[Note]
     left_out: Sequence[NotComparable]
     notices: Sequence[str]
+    image_keys: Sequence[str]
+    """The images that `answers` are of, by class and digest; empty where no row has some."""
+    group_of: Mapping[str, str]
+    """The group of each of `image_keys`; empty where no two images share one."""
 
     @property
     def columns(self) -> list[tuple[str, Headline]]:
@@ -76,13 +80,14 @@ class ComparedResults:
 
     @property
     def pairs(self) -> list[Pair]:
-        """Every two models whose misclassified images are known, the more accurate one first."""
-        known = [(name, row.misses) for name, row in zip(self.names, self.rows, strict=True) if row.misses is not None]
-        # results of several threat models have misclassified images of each, which are not joined
+        """Pairs of models whose answers are known, the more accurate one first."""
+        pairs = zip(self.names, self.rows, strict=True)
+        known = [(name, row.answers) for name, row in pairs if row.answers is not None]
+        # results of several threat models have answers of each, which are not joined
         measured = {name for row in self.rows for name, _ in row.values}
-        images = next(iter(self.cards.values()))[1].images.count
-        # comparable results are of the same images
-        return compare_pairwise(known, images, self.rows[0].group_of) if len(measured) == 1 else []
+        if len(measured) > 1:
+            return []
+        return compare_pairwise(known, self.image_keys, [self.group_of.get(key, "") for key in self.image_keys])
 
 
 def run(paths: Sequence[Path]) -> ComparedResults:
@@ -104,6 +109,8 @@ def compare_results(results: Sequence[ResultFile]) -> ComparedResults:
     rows: list[ModelRow] = []
     sources: dict[str, list[ResultFile]] = {}
     left_out: list[NotComparable] = []
+    image_keys: Sequence[str] = ()
+    group_of: Mapping[str, str] = {}
     for result in results:
         if cards and not cards.keys() & result.measured.keys():
             found, expected = (", ".join(names) for names in (result.measured, cards))
@@ -135,25 +142,30 @@ def compare_results(results: Sequence[ResultFile]) -> ComparedResults:
                 )
                 continue
             sources.setdefault(name, []).append(result)
+            # comparable results are of the same images
+            image_keys = image_keys or measured.image_keys
+            group_of = group_of or measured.group_of
             for model, values in measured.models.items():
                 facts = measured.card.models[model]
-                misses = measured.misses.get(model)
-                new = ModelRow(
-                    result=result.name,
-                    model=model,
-                    facts=facts,
-                    values={},
-                    misses=misses,
-                    group_of=measured.group_of,
+                answers = measured.answers.get(model)
+                row = of_file.setdefault(
+                    model, ModelRow(result=result.name, model=model, facts=facts, values={}, answers=answers)
                 )
-                row = of_file.setdefault(model, new)
                 row.values.update({(name, measure): value for measure, value in values.items()})
         rows += of_file.values()
     notes = joined_notes({name: _table_notes(name, of, cards[name][1]) for name, of in sources.items()})
     notices = list(_notices(rows))
-    if len(sources) > 1 and any(row.misses is not None for row in rows):
+    if len(sources) > 1 and any(row.answers is not None for row in rows):
         notices.append(f"no paired tests, as these are several measurements: {join_names(list(sources))}")
-    compared = ComparedResults(rows, cards, notes=notes, left_out=left_out, notices=notices)
+    compared = ComparedResults(
+        rows,
+        cards,
+        notes=notes,
+        left_out=left_out,
+        notices=notices,
+        image_keys=image_keys,
+        group_of=group_of,
+    )
     if compared.columns:
         rows.sort(key=partial(_rank, *compared.columns[0]))
     return compared
@@ -188,11 +200,15 @@ def _notices(rows: Sequence[ModelRow]) -> Iterator[str]:
 
 def _repeated(rows: Sequence[ModelRow]) -> Iterator[str]:
     """Yield a sentence for each model whose name or weights an earlier row has."""
-    for place, row in enumerate(rows):
+    by_name: dict[str, ModelRow] = {}
+    by_weights: dict[str, ModelRow] = {}
+    for row in rows:
         weights = row.facts.weights_sha256
-        earlier = rows[:place]
-        same_name = next((other for other in earlier if other.model == row.model), None)
-        same_weights = next((other for other in earlier if weights and other.facts.weights_sha256 == weights), None)
+        same_name = by_name.get(row.model)
+        same_weights = by_weights.get(weights) if weights else None
+        by_name.setdefault(row.model, row)
+        if weights:
+            by_weights.setdefault(weights, row)
         if same_name is not None:
             yield f"{row.model} is in {same_name.result} and in {row.result}, {_between(same_name, row)}"
         elif same_weights is not None:

@@ -5,7 +5,6 @@ belong into one table. The content of attack_results.json, which `compare` reads
 """
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from pydantic import JsonValue
 
 from cleanset.dataset.folder import GROUP
 from cleanset.evaluation.comparability import (
+    RESULTS_FORMAT,
     CardClasses,
     CardImages,
     CardInterval,
@@ -25,11 +25,11 @@ from cleanset.evaluation.comparability import (
 from cleanset.evaluation.measured_models import untested
 from cleanset.evaluation.measures import Measure, images_text
 from cleanset.evaluation.notes import Note, joined_notes, table_notes
-from cleanset.evaluation.pairs import Pair, compare_pairwise
+from cleanset.evaluation.pairs import Pair, answers_text, compare_pairwise, image_key
 from cleanset.evaluation.rendering import tests_note
 from cleanset.evaluation.sets import EvaluationSet
 from cleanset.plumbing.validation import Section
-from cleanset.statistics.basics import LEVEL
+from cleanset.statistics.basics import LEVEL, Flags
 from cleanset.studies.attacks.base import Parameters
 from cleanset.studies.attacks.request import AttackRequest
 from cleanset.studies.attacks.results import ROBUST_MEASURES, Attacked, by_name, tried_in, worst_case
@@ -92,6 +92,7 @@ def content_of(evaluated: AttackedModels) -> dict[str, object]:
     images = evaluated.images
     params = evaluated.params
     return {
+        "format": RESULTS_FORMAT,
         "set": {
             **images.facts.as_json(),
             "images": len(images.items),
@@ -173,34 +174,36 @@ def why_untested(evaluated: AttackedModels, threat: ThreatModel, model: str) -> 
     return ""
 
 
-def misses_of(evaluated: AttackedModels, threat: ThreatModel, model: str) -> Counter[str] | None:
-    """The images that a model misclassifies, before or after an attack, as `class index` and digest.
+def answers_of(evaluated: AttackedModels, threat: ThreatModel, model: str) -> Flags | None:
+    """Whether a model classifies each of the attacked images correctly, before and after each attack.
 
     None for a model that is not tested, unless it chose the images.
     """
     if model != evaluated.images.selected_by and why_untested(evaluated, threat, model):
         return None
-    images = evaluated.images_of(threat)
-    names = dict(zip(images["file"], zip(images["class_index"], images["file_sha256"], strict=True), strict=True))
     found = evaluated.tried(threat, model)
-    broken = (names[file] for file in found["file"][~found["is_robust"]])
-    return Counter(f"{index} {digest[:16]}" for index, digest in broken)
+    broken = found["file"][~found["is_robust"]]
+    return ~evaluated.images_of(threat)["file"].isin(broken).to_numpy()
 
 
 def groups_of_rows(images: pd.DataFrame) -> dict[str, str]:
     """The group of each of some rows of STUDY_IMAGES, by class index and digest; empty where no two share one."""
     if units_of(images) is None:
         return {}
-    rows = zip(images["class_index"], images["file_sha256"], images[GROUP], strict=True)
-    return {f"{index} {digest[:16]}": group for index, digest, group in rows}
+    return dict(zip(_keys(images), images[GROUP], strict=True))
 
 
 def robust_pairs(evaluated: AttackedModels, threat: ThreatModel) -> list[Pair]:
-    """Every two models that were attacked on the same images, the more robust one first."""
+    """Pairs of models that were attacked on the same images, the more robust one first."""
     tested = [model for model in evaluated.measured(threat) if not why_untested(evaluated, threat, model)]
-    misses = [(model, found) for model in tested if (found := misses_of(evaluated, threat, model)) is not None]
+    answers = [(model, found) for model in tested if (found := answers_of(evaluated, threat, model)) is not None]
     images = evaluated.images_of(threat)
-    return compare_pairwise(sorted(misses, key=lambda each: each[1].total()), len(images), groups_of_rows(images))
+    by_accuracy = sorted(answers, key=lambda each: -each[1].sum())
+    return compare_pairwise(by_accuracy, _keys(images), images[GROUP].tolist())
+
+
+def _keys(images: pd.DataFrame) -> list[str]:
+    return [image_key(*each) for each in zip(images["class_index"], images["file_sha256"], strict=True)]
 
 
 def attack_notes(evaluated: AttackedModels) -> list[Note]:
@@ -249,6 +252,8 @@ def limits_of_model(evaluated: AttackedModels, threat: ThreatModel, model: str) 
 def _threat_content(evaluated: AttackedModels, threat: ThreatModel) -> dict[str, object]:
     """The robust accuracies in a threat model, as `cleanset compare` reads them."""
     card = threat_card(evaluated, threat)
+    images = evaluated.images_of(threat)
+    keys = _keys(images)
     models = []
     for model in card.models:
         measures = {name: evaluated.value(threat.name, model, name) for name in ROBUST_MEASURES}
@@ -258,13 +263,18 @@ def _threat_content(evaluated: AttackedModels, threat: ThreatModel) -> dict[str,
             "chose_images": model == evaluated.images.selected_by,
             "notes": [*threat_limits(evaluated), *limits_of_model(evaluated, threat, model)],
         }
-        misses = misses_of(evaluated, threat, model)
-        if misses is not None:
-            count = card.images.count
-            entry |= {"images": count, "correct": count - misses.total(), "misclassified": sorted(misses.elements())}
+        answers = answers_of(evaluated, threat, model)
+        if answers is not None:
+            correct = int(answers.sum())
+            entry |= {"images": len(answers), "correct": correct, "answers": answers_text(keys, answers)}
         models.append(entry)
-    groups = groups_of_rows(evaluated.images_of(threat))
-    return {"comparability": card.as_json(), **({"groups": groups} if groups else {}), "models": models}
+    groups = groups_of_rows(images)
+    return {
+        "comparability": card.as_json(),
+        **({"groups": groups} if groups else {}),
+        "image_keys": sorted(keys),
+        "models": models,
+    }
 
 
 def _model(evaluated: AttackedModels, model: str) -> dict[str, object]:

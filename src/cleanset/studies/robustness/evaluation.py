@@ -15,6 +15,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.arguments import Arguments
 from cleanset.evaluation.comparability import (
+    RESULTS_FORMAT,
     CardModel,
     ComparabilityCard,
     card_model,
@@ -193,6 +194,7 @@ def content(evaluated: Evaluated, official: Collection[str]) -> dict[str, object
         for name, (lines, _) in evaluated.measured.items()
     }
     return {
+        "format": RESULTS_FORMAT,
         "set": {**images.facts.as_json(), "images": len(images.items)},
         "families": families,
     }
