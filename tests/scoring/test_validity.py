@@ -2,18 +2,34 @@
 
 import json
 import os
+import re
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import Score
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.json_files import with_digest
-from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
+from cleanset.scoring.validity import MadeFrom, code_of, library_versions, made_from, read_finished
 
 FACTS = {"precision": "float64", "versions": {"numpy": "2.4", "torch": "2.11.0"}, "sizes": (224, 256)}
+
+
+FOUND = {
+    "model": "one",
+    "code": "scoring 1",
+    "rows_sha256": "ab",
+    "classes_sha256": imagenet().keys_sha256,
+    "weights_sha256": "cd",
+    "model_code": "ef",
+    "batch_size": 4,
+    "computed_on": "cpu",
+    "seed": 3,
+}
 
 
 def stored(**changes: object) -> dict[str, object]:
@@ -106,11 +122,54 @@ def test_libraries_that_are_not_installed_are_left_out() -> None:
 
 
 @pytest.mark.slow
+def test_what_is_made_of_images_depends_on_all_that_was_given() -> None:
+    from torch import nn
+
+    from cleanset.images.preprocessing import RES256CROP224
+    from cleanset.scoring.engine import settings_for
+    from cleanset.scoring.models import LoadedModel
+
+    version = files("cleanset").joinpath("scoring", "VERSION").read_text().strip()
+    given: dict[str, Any] = {
+        "record": {"model": "one", "weights_sha256": "cd"},
+        "images": {"rows_sha256": "ab"},
+        "classes": imagenet(),
+        "code": ["scoring"],
+        "model": LoadedModel(nn.Identity(), RES256CROP224, "cd", classes=1000, code="ef"),
+        "settings": settings_for(Score.model_validate({"device": "cpu", "precision": "float32", "batch_size": 4})),
+        "further": {"seed": 3},
+    }
+    assert made_from(**given).facts == {**FOUND, "code": f"scoring {version}"}
+    # the order is that of a record's keys
+    assert list(made_from(**given).facts)[:3] == ["model", "weights_sha256", "code"]
+    without = made_from(**{**given, "model": None, "settings": None, "record": {}}).facts
+    assert sorted(without) == ["classes_sha256", "code", "rows_sha256", "seed"]
+
+
+def test_one_function_makes_what_results_on_images_depend_on() -> None:
+    """Trainings, and the answers of several models together, have facts of another kind."""
+    root = files("cleanset")
+    makers = sorted(
+        path.relative_to(str(root)).as_posix()
+        for path in Path(str(root)).rglob("*.py")
+        if re.search(r"\bMadeFrom\(", path.read_text())
+    )
+    assert makers == [
+        "scoring/validity.py",
+        "studies/robustness/answering.py",
+        "studies/training/finished.py",
+        "studies/training/spread.py",
+        "studies/training/state.py",
+    ]
+
+
+@pytest.mark.slow
 def test_below_float64_results_depend_on_batch_and_device() -> None:
     import torch
 
     from cleanset.scoring.devices import device_of
-    from cleanset.scoring.engine import Settings, below_float64, settings_for
+    from cleanset.scoring.engine import Settings, settings_for
+    from cleanset.scoring.validity import below_float64
 
     def settings(precision: str) -> Settings:
         return settings_for(Score.model_validate({"device": "cpu", "precision": precision, "batch_size": 4}))

@@ -17,18 +17,16 @@ from cleanset.evaluation.models import NamedModel, check_model, open_model, prep
 from cleanset.evaluation.predictions import scored_table
 from cleanset.evaluation.request import Request
 from cleanset.evaluation.sets import EvaluationImage, EvaluationSet
-from cleanset.evaluation.user_model import (
-    AmongClasses,
-)
+from cleanset.evaluation.user_model import AmongClasses
 from cleanset.images.codec import pixels_sha256
 from cleanset.plumbing.files import partial_shards, remove_abandoned, sha256
 from cleanset.plumbing.json_files import JsonObject, with_digest, write_json
 from cleanset.plumbing.progress import found_in_threads, print_notice
-from cleanset.scoring.engine import ScoringRun, Settings, below_float64, dependence_of, settings_for
+from cleanset.scoring.engine import ScoringRun, Settings, dependence_of, settings_for
 from cleanset.scoring.gate import NetworkError
 from cleanset.scoring.parts import FinishedPart
 from cleanset.scoring.shards import finished_shards
-from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
+from cleanset.scoring.validity import MadeFrom, library_versions, made_from, read_finished
 from cleanset.tables import Table, nullable, read_table, write_table
 
 PREDICTIONS = Table(
@@ -104,10 +102,10 @@ def finished_part(model: NamedModel, images: EvaluationSet, settings: Settings, 
 
     `path`: the table of the predictions.
     """
-    made_from = _made_from(model, images, settings)
-    if read_finished(path.with_suffix(".json"), made_from, path) is not None:
+    facts = _made_from(model, images, settings)
+    if read_finished(path.with_suffix(".json"), facts, path) is not None:
         return FinishedPart(images=len(images.items))
-    return finished_shards(_partial(path), made_from.fingerprint)
+    return finished_shards(_partial(path), facts.fingerprint)
 
 
 def _partial(path: Path) -> Path:
@@ -131,8 +129,8 @@ def predict(
 
     `path`: their table, whose finished shards are kept beside it; None: nothing is kept. `pixels`: digests the images.
     """
-    made_from = _made_from(model, images, settings)
-    if path is not None and (record := read_finished(path.with_suffix(".json"), made_from, path)) is not None:
+    facts = _made_from(model, images, settings)
+    if path is not None and (record := read_finished(path.with_suffix(".json"), facts, path)) is not None:
         return read_table(path, PREDICTIONS, images.classes), record
     run = ScoringRun(
         name=model.name,
@@ -143,8 +141,8 @@ def predict(
         classes=images.classes,
         title=f"evaluate {model.name}",
     )
-    shards = None if path is None else run.shards(_partial(path), made_from, NAMED_SCORES)
-    record = {**made_from.facts, "fingerprint": made_from.fingerprint, "against_float64": None}
+    shards = None if path is None else run.shards(_partial(path), facts, NAMED_SCORES)
+    record = {**facts.facts, "fingerprint": facts.fingerprint, "against_float64": None}
     try:
         files = [each.file for each in images.items]
         record["deterministic"] = dependence_of(model.loaded, images.read, files, settings) is None
@@ -179,19 +177,23 @@ def _against_float64(run: ScoringRun, scores: pd.DataFrame) -> JsonObject | None
 
 def _made_from(model: NamedModel, images: EvaluationSet, settings: Settings) -> MadeFrom:
     listed = [[item.file, *item.labels, item.tier, item.sha256] for item in images.items]
-    facts = {
+    record = {
         "model": model.name,
         "preprocessing": model.loaded.preprocessing.name,
         "weights_sha256": model.loaded.weights_sha256,
         "identity": model.identity,
         "precision": settings.precision,
         "images": len(listed),
-        "images_sha256": sha256(json.dumps(listed).encode())[:32],
-        "classes_sha256": images.classes.keys_sha256,
         "versions": library_versions(),
-        "code": code_of("scoring"),
     }
-    return MadeFrom(facts | below_float64(settings))
+    return made_from(
+        record,
+        images={"images_sha256": sha256(json.dumps(listed).encode())[:32]},
+        classes=images.classes,
+        code=["scoring"],
+        model=model.loaded,
+        settings=settings,
+    )
 
 
 def _index(images: EvaluationSet) -> pd.DataFrame:

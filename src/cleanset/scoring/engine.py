@@ -65,13 +65,6 @@ class Settings:
         return [self.of_device(device, workers) for device in self.devices]
 
 
-def below_float64(settings: Settings) -> dict[str, object]:
-    """Batch size and device for a precision below float64, where results depend on them; empty for float64."""
-    if settings.precision == "float64":
-        return {}
-    return {"batch_size": settings.batch_size, "computed_on": settings.devices[0].torch.type}
-
-
 def settings_for(score: Score) -> Settings:
     """The settings for this machine: its devices, the batch size, and a worker for each core."""
     devices = choose_devices(score.device)

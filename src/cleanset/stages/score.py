@@ -194,21 +194,20 @@ def open_on_node(edition: Edition, role: str, settings: "Settings", place: "Plac
 def network_run(inputs: ScoreInputs, settings: "Settings") -> tuple["ScoringRun", "MadeFrom"]:
     """The run of a network, and the facts that its scores were made from; reads its weights."""
     from cleanset.evaluation.user_model import load_member
-    from cleanset.scoring.engine import ScoringRun, below_float64
-    from cleanset.scoring.validity import MadeFrom
+    from cleanset.scoring.engine import ScoringRun
+    from cleanset.scoring.validity import made_from
 
     edition = inputs.edition
     params = inputs.params
     model = load_member(params.network(inputs.role), edition.folder, inputs.classes)
-    made_from = MadeFrom(
-        {
-            "record": record_of(inputs, model).model_dump(mode="json"),
-            "index_sha256": inputs.index_sha256,
-            "classes_sha256": inputs.classes.keys_sha256,
-            "model_code": model.code,
-            **({"files": inputs.model.files} if inputs.model.files else {}),
-            **below_float64(settings),
-        }
+    facts = made_from(
+        record_of(inputs, model).model_dump(mode="json"),
+        images={"index_sha256": inputs.index_sha256},
+        classes=inputs.classes,
+        code=["scoring"],
+        model=model,
+        settings=settings,
+        further={"files": inputs.model.files} if inputs.model.files else {},
     )
     run = ScoringRun(
         name=f"score {inputs.role}",
@@ -218,7 +217,7 @@ def network_run(inputs: ScoreInputs, settings: "Settings") -> tuple["ScoringRun"
         index=inputs.index,
         classes=inputs.classes,
     )
-    return run, made_from
+    return run, facts
 
 
 def check_pinned(params: Params) -> None:

@@ -33,7 +33,7 @@ from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.engines import Computation
 from cleanset.scoring.scorer import ignore
 from cleanset.scoring.shards import Shards, shards_bar
-from cleanset.scoring.validity import MadeFrom, code_of, library_versions, print_again, read_finished
+from cleanset.scoring.validity import MadeFrom, library_versions, made_from, print_again, read_finished
 from cleanset.studies.attacks.base import Known, globally_seeded, seed_of
 from cleanset.studies.attacks.candidate_files import MAX_WRITERS, Writers
 from cleanset.studies.attacks.fresh import Asked
@@ -98,21 +98,24 @@ class Attacking:
         """The record, and the other dependencies of the results: classes, code, other images, and the further facts."""
         target = self.target
         attack = self.params.attack(self.name)
-        facts = {
-            "code": code_of("scoring", "studies/robustness", "studies/attacks"),
-            "rows_sha256": rows_sha256(images),
-            "classes_sha256": target.classes.keys_sha256,
-            "model_code": target.model.code,
-            **self.further,
-        }
+        further = {**self.further}
         if target.how.precision != "float64":
-            facts["batch_size"] = target.how.batch_size
+            further["batch_size"] = target.how.batch_size
         if attack.reads_other_images:
-            facts["begins_with_sha256"] = rows_sha256(target.images)
+            further["begins_with_sha256"] = rows_sha256(target.images)
         # the library alone does not decide a corruption's pixels
         if CORRUPTING in attack.libraries:
-            facts["changed_by"] = installed_versions()
-        return MadeFrom(self.record(images) | facts)
+            further["changed_by"] = installed_versions()
+        return made_from(
+            self.record(images),
+            images={"rows_sha256": rows_sha256(images)},
+            classes=target.classes,
+            code=["scoring", "studies/robustness", "studies/attacks"],
+            model=target.model,
+            # of the search, whose device the record names
+            settings=None,
+            further=further,
+        )
 
     def run(self, search: "Search", images: pd.DataFrame, others: "OtherSearches", *, keep_facts: bool = False) -> None:
         """Attack some rows of STUDY_IMAGES, and write the results; finished groups are kept until the end.

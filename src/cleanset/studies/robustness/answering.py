@@ -25,12 +25,12 @@ from cleanset.plumbing.progress import print_notice
 from cleanset.scoring.computation import Elsewhere, Opened, Place
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.distance import SAMPLE_SEED, compare_scores, sample_size
-from cleanset.scoring.engine import Settings, below_float64, score_few, settings_for
+from cleanset.scoring.engine import Settings, score_few, settings_for
 from cleanset.scoring.gate import NetworkError
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.parts import FinishedPart
 from cleanset.scoring.shards import Shards, finished_shards, shards_bar
-from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
+from cleanset.scoring.validity import MadeFrom, code_of, library_versions, made_from, read_finished
 from cleanset.studies.robustness.answers import (
     NAMED_ANSWERS,
     CheckClean,
@@ -66,6 +66,9 @@ from cleanset.tables import write_table
 
 MAX_PARAMETERS = 400_000_000
 """Parameters of all models in a pass, unless one alone has more; in float64 they take 3.2 GB on each device."""
+
+CODE = ("scoring", "studies/robustness")
+"""The packages whose code decides answers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -111,15 +114,18 @@ class AnsweringModel:
 
         Libraries that change images, classes, a custom model's code, the way the model runs.
         """
-        further = {
-            "changed_by": installed_versions(),
-            "rows_sha256": rows_sha256(plan.images),
-            "classes_sha256": plan.classes.keys_sha256,
-            "edition_classes": [*map(int, self.edition_classes)],
-            "model_code": self.model.code,
-            **below_float64(self.settings),
-        }
-        return MadeFrom(self.record(wanted, plan) | further)
+        return made_from(
+            self.record(wanted, plan),
+            images={"rows_sha256": rows_sha256(plan.images)},
+            classes=plan.classes,
+            code=CODE,
+            model=self.model,
+            settings=self.settings,
+            further={
+                "changed_by": installed_versions(),
+                "edition_classes": [*map(int, self.edition_classes)],
+            },
+        )
 
     def is_finished(self, wanted: StudyParams, plan: ChangePlan) -> bool:
         """Whether answers of this record are stored, and have not been modified since: of a sealed record."""
@@ -140,7 +146,7 @@ def facts_of_every_model(settings: Settings, wanted: StudyParams, plan: ChangePl
         "jpeg": plan.family.jpeg(wanted),
         "seed": wanted.seed,
         "versions": library_versions(),
-        "code": code_of("scoring", "studies/robustness"),
+        "code": code_of(*CODE),
     }
 
 

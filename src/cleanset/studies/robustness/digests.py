@@ -29,7 +29,7 @@ from cleanset.plumbing.machine import available_cores
 from cleanset.plumbing.progress import tracked
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.shards import Shards, shards_bar
-from cleanset.scoring.validity import MadeFrom, code_of
+from cleanset.scoring.validity import MadeFrom, made_from
 from cleanset.studies.robustness.answers import NAMED, installed_versions, with_family_step, with_step
 from cleanset.studies.robustness.families import (
     CHANGING,
@@ -129,16 +129,19 @@ class DigestRun:
 
     def made_from(self) -> MadeFrom:
         """Everything that the digests depend on."""
-        facts = {
-            **self.plan.as_record(),
-            "rows_sha256": rows_sha256(self.plan.images),
-            "classes_sha256": self.plan.classes.keys_sha256,
-            "jpeg": self.plan.family.jpeg(self.wanted),
-            "seed": self.wanted.seed,
-            "versions": installed_versions(),
-            "code": code_of("studies/robustness"),
-        }
-        return MadeFrom(facts)
+        return made_from(
+            {
+                **self.plan.as_record(),
+                "jpeg": self.plan.family.jpeg(self.wanted),
+                "seed": self.wanted.seed,
+                "versions": installed_versions(),
+            },
+            images={"rows_sha256": rows_sha256(self.plan.images)},
+            classes=self.plan.classes,
+            code=["studies/robustness"],
+            model=None,
+            settings=None,
+        )
 
     def label(self) -> str:
         """A digest of everything that the digests depend on."""
