@@ -206,7 +206,7 @@ def predictions(folder: Path) -> Files:
 def digests(folder: Path) -> Files:
     params = StudyParams.model_validate({"corruptions": {"names": ["fog", "contrast"], "severities": [1]}})
     sources = sources_of(folder / "images")
-    run = DigestRun(change_plan(family_named("corruptions"), sources, params), sources, params, 1)
+    run = DigestRun(change_plan(family_named("corruptions"), sources, params), 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DigestRun, "digests", lambda _, names: (sha256(str(name).encode()) for name in names))
         made = ShownPixels(folder / "corruptions.txt", run).finish()

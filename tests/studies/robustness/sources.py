@@ -2,16 +2,59 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from PIL import Image
 
 from cleanset.classes import imagenet
-from cleanset.evaluation.sets import ImageFile
+from cleanset.edition.params import Score
+from cleanset.evaluation.sets import EvaluationSet, ImageFile, SetImages
 from cleanset.plumbing.files import sha256
-from cleanset.studies.robustness.images import STUDY_IMAGES, Sources, Study
+from cleanset.studies.robustness.families import OpenedStudy, StudyParams
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, Sources, Study, files_of
+from cleanset.tables import read_table
 from tests.studies.robustness.drawn import drawn
+
+
+def stored_sources(study: Study) -> Sources:
+    """The sources of a study of ImageNet's classes, as its stage images found them."""
+    images = read_table(study.images, STUDY_IMAGES, imagenet())
+    return Sources(
+        images=images,
+        masks=read_table(study.masks_table, MASKS, imagenet()),
+        files=files_of(study.edition, images),
+        classes=imagenet(),
+        study=study,
+        edition=study.edition,
+    )
+
+
+def opened_of(sources: Sources, params: StudyParams, *names: str, **images: Any) -> OpenedStudy:
+    """A study of some models, whose files have their names, on drawn images; `images`: fields of their set."""
+    found = EvaluationSet(
+        name="drawn",
+        kind="exports",
+        items=[],
+        read=SetImages(sources.files),
+        checked=None,
+        classes=sources.classes,
+        **{"owners": names[:1], "selections": ["union"], **images},
+    )
+    opened = OpenedStudy(
+        stems={name: name for name in names},
+        specs={},
+        score=Score(),
+        classes=sources.classes,
+        open_images=lambda: found,
+        params=params,
+        out=sources.study.folder / "data",
+        folder=sources.study.folder,
+    )
+    # cached: the images need not be those of a finished set
+    vars(opened)["sources"] = sources
+    return opened
 
 
 def sources_of(folder: Path, classes: Sequence[int] = (1, 2), prefix: str = "", shift: int = 0) -> Sources:

@@ -50,14 +50,14 @@ def sources(tmp_path: Path) -> Sources:
 
 def digest_run(sources: Sources, workers: int, jpeg: int | None = 85) -> DigestRun:
     wanted = StudyParams.model_validate({"jpeg": jpeg, "seed": 3, "corruptions": CHANGES})
-    return DigestRun(change_plan(family_named("corruptions"), sources, wanted), sources, wanted, workers)
+    return DigestRun(change_plan(family_named("corruptions"), sources, wanted), workers)
 
 
 def test_order_and_processes_change_no_digest(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are those of the pixels that models see, rows of red, green and blue, made in this process."""
     monkeypatch.setattr(stage, "BATCH_SIZE", 4)
     run = digest_run(sources, 2)
-    changed, names = run.plan.changed_images(sources.files, run.wanted), run.plan.names()
+    changed, names = run.plan.changed_images(), run.plan.names()
     expected = {name: sha256(np.asarray(changed(name)).tobytes()) for name in names}
     assert len(set(expected.values())) == len(names) == 2 * (1 + 4 * 2)
     mixed = names[::2] + names[::-2]
@@ -164,6 +164,8 @@ def test_a_familys_names() -> None:
         images=images,
         changes=[("scale", 0), ("scale", 10)],
         changing=Changing(lambda *_: drawn(), {}),
+        files={},
+        params=StudyParams.model_validate({}),
         classes=imagenet(),
     )
     assert list(map(str, family.names())) == [

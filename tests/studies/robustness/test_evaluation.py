@@ -34,6 +34,7 @@ from cleanset.statistics.formats import decimal, p_value
 from cleanset.studies.robustness import (
     answering,
     evaluation,
+    families,
     image_sets,
     measuring,
     one_pass,
@@ -48,9 +49,8 @@ from cleanset.studies.robustness.families import (
     OpenedStudy,
     change_plan,
     family_named,
-    read_study_params,
 )
-from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Sources, Study
+from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Study
 from cleanset.studies.robustness.opened_images import open_images
 from cleanset.studies.robustness.perturbations.params import Perturbations
 from cleanset.studies.robustness.scenarios.params import Scenarios
@@ -574,7 +574,7 @@ def test_a_model_with_other_answers_lacks_its_own(edition: Edition) -> None:
     """Another seed, other weights aside: its stage will run, so it is shown the images now."""
     study, whole = Study(edition.folder / "studies" / "lacking"), study_of(edition)
     shutil.copytree(whole.folder, study.folder, ignore=shutil.ignore_patterns("measures", "report", "*partial*"))
-    plan = change_plan(family_named("corruptions"), Sources.read(study, imagenet()), OpenedStudy.read(study).params)
+    plan = OpenedStudy.read(study).plan(family_named("corruptions"))
 
     def lacking() -> list[str]:
         models = answering.StudyModels(OpenedStudy.read(study), engine.settings_for(Score(device="cpu")))
@@ -610,8 +610,7 @@ ROOM = [0]
 def test_a_network_that_does_not_fit_into_memory_is_named(edition: Edition, tmp_path: Path, room: int) -> None:
     """For clean images, and for changed ones, which come after them."""
     opened = OpenedStudy.read(study_of(edition))
-    sources = opened.sources()
-    plan = change_plan(family_named("corruptions"), sources, opened.params)
+    plan = opened.plan(family_named("corruptions"))
     target = answering.StudyModels(opened, engine.settings_for(Score(device="cpu"))).load("standard")
     model = replace(target.model, network=Growing())
     asked = replace(target, model=model, check=None, answers=AnswerFiles(tmp_path))
@@ -621,7 +620,7 @@ def test_a_network_that_does_not_fit_into_memory_is_named(edition: Edition, tmp_
         "it, or set the device cpu$"
     )
     with pytest.raises(CleansetError, match=message):
-        answering.predict([asked], opened.params, plan, sources.files_in(plan.images))
+        answering.predict([asked], plan)
 
 
 def answer_in_small_shards(study: Study) -> None:
@@ -634,16 +633,16 @@ def answer_in_small_shards(study: Study) -> None:
 def test_shards_of_other_libraries_are_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = engine.settings_for(Score(device="cpu"))
     target = answering.AnsweringModel(
-        name="standard", model=cast(Any, SimpleNamespace(code="")), settings=settings, edition_classes=[],
-        answers=AnswerFiles(tmp_path),
+        name="standard", model=cast(Any, SimpleNamespace(code="", weights_sha256="")), settings=settings,
+        edition_classes=[], answers=AnswerFiles(tmp_path),
     )  # fmt: skip
     monkeypatch.setattr(answering.AnsweringModel, "record", lambda *_: {"role": "standard"})
     rows = pd.DataFrame({"file": ["a.png"], "file_sha256": ["0" * 64], "class_index": [3], "image_id": ["a"]})
-    wanted, plan = cast(Any, None), cast(Any, SimpleNamespace(images=rows, classes=imagenet()))
-    before = target.made_from(wanted, plan)
-    assert before == target.made_from(wanted, plan)
+    plan = cast(Any, SimpleNamespace(images=rows, classes=imagenet()))
+    before = target.made_from(plan)
+    assert before == target.made_from(plan)
     monkeypatch.setattr(answering, "installed_versions", lambda: {"numba": "0.1"})
-    assert target.made_from(wanted, plan).fingerprint != before.fingerprint
+    assert target.made_from(plan).fingerprint != before.fingerprint
 
 
 @pytest.mark.exhaustive
@@ -712,10 +711,8 @@ def test_published_images_give_the_answers_of_made_ones(
     """Bit for bit, in a study's stages and outside DVC, of the images that are whole."""
     study, made = Study(edition.folder / "studies" / "published"), study_of(edition)
     table, folder = pd.read_parquet(made.images), study.folder / "images of the benchmark"
-    params = read_study_params(made.params_yaml, ["standard", "norm_robust", "corruption_robust"], imagenet())
-    sources = Sources.read(made, imagenet())
-    family = change_plan(family_named("corruptions"), sources, params)
-    changed, whole = family.changed_images(sources.files, params), table[table["crop"].isna()]
+    family = OpenedStudy.read(made).plan(family_named("corruptions"))
+    changed, whole = family.changed_images(), table[table["crop"].isna()]
     for file in whole["file"]:
         for change, severity in family.changes:
             path = folder / change / str(severity) / file
@@ -760,7 +757,7 @@ def test_published_images_give_the_answers_of_made_ones(
     assert "no official numbers" in " ".join(printed.getvalue().split())
     assert "own implementation" not in printed.getvalue()
     for is_official, expected in ((False, "no"), (True, "yes")):
-        monkeypatch.setattr(evaluation, "change_plan", partial(plan_of, is_official))
+        monkeypatch.setattr(families, "change_plan", partial(plan_of, is_official))
         evaluation.run(evaluation.request_of(edition, *wanted))
         for name in ("corruptions", "corruption_differences", "corruption_errors", "errors_by_severity"):
             table = pd.read_csv(tmp_path / "out" / "measures" / f"{name}.csv")

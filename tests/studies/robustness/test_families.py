@@ -14,7 +14,6 @@ import pytest
 from cleanset.classes import imagenet
 from cleanset.evaluation.comparability import images_digest
 from cleanset.evaluation.compare.result_files import headlines_of
-from cleanset.evaluation.notes import MeasuredSet
 from cleanset.evaluation.sets import ImageFile
 from cleanset.plumbing.validation import Section
 from cleanset.scoring.scorer import Scored, to_table
@@ -25,13 +24,13 @@ from cleanset.studies.robustness.answers import ReadAnswers, predictions_table
 from cleanset.studies.robustness.families import FAMILIES, change_plan, families_in, notice, with_sections
 from cleanset.studies.robustness.family import Changing, Family, PagesData, SheetLayout
 from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Sources, base_pixels, images_sha256
-from cleanset.studies.robustness.measuring import Studied, measure
+from cleanset.studies.robustness.measuring import measure
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
 from cleanset.studies.robustness.sampled import Sampled, sampled_means
 from cleanset.studies.robustness.sections import CLEAN, UNCHANGED, FamilySection
 from cleanset.tables import read_table, write_table
-from tests.studies.robustness.sources import sources_of
+from tests.studies.robustness.sources import opened_of, sources_of
 
 pytestmark = pytest.mark.slow
 
@@ -110,7 +109,7 @@ def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, m
     assert [tuple(name) for name in replace(plan, images=images[::-2]).names()] == [
         ("2.png", "fade", 0), ("2.png", "unchanged", 0), ("4.png", "fade", 0), ("4.png", "unchanged", 0),
     ]  # fmt: skip
-    changed = plan.changed_images(files, params)(ChangeName("1.png", "fade", 0))
+    changed = plan.changed_images()(ChangeName("1.png", "fade", 0))
     assert np.array_equal(np.array(changed), base_pixels(files["1.png"]) // 2)
 
     logits = np.full((4, 1000), -9.0)
@@ -128,26 +127,16 @@ def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, m
     record = {"images_sha256": images_sha256(images), "seed": 0, "jpeg": None, "parameters": 1}
     stored.record("fades", "standard").write_text(json.dumps(record))
 
-    studied = Studied(
-        images=images,
-        masks=sources.masks,
-        params=params,
-        models={"standard": "standard"},
-        owners=["standard"],
-        about=MeasuredSet(name="four images", limits=("Drawn by a test.",)),
-        selections=["union"],
-        files=stored,
-        classes=imagenet(),
-    )
+    opened = opened_of(sources, params, "standard", limits=("Drawn by a test.",))
     notices = {"fades": notice(FADES, params, images, imagenet())}
-    lines, _ = measure(studied, notices, tmp_path / "measures", tmp_path / "metrics")["fades"]
+    lines, _ = measure(opened, notices, tmp_path / "measures", tmp_path / "metrics")["fades"]
     assert [(line.measure, line.value) for line in lines] == [("accuracy", 0.75)]
     assert (tmp_path / "measures" / "notices.csv").read_text() == "family,notice\nfades,Faded here.\n"
     lines_of_notes = (tmp_path / "measures" / "notes.csv").read_text().splitlines()
     digest = images_digest(zip(images["class_index"].tolist(), images["file_sha256"], strict=True))
     assert lines_of_notes == [
         "family,selection,note,text",
-        "fades,union,set,four images",
+        "fades,union,set,drawn",
         "fades,union,version,no release",
         f"fades,union,digest,images {digest[:12]}",
         "fades,union,number of images,4",

@@ -15,7 +15,6 @@ from playwright.sync_api import Browser
 from cleanset.classes import imagenet
 from cleanset.edition.create import make_edition
 from cleanset.edition.models import models_from_texts
-from cleanset.evaluation.notes import MeasuredSet
 from cleanset.images.preprocessing import RES256CROP224
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
@@ -23,16 +22,14 @@ from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
 from cleanset.studies.robustness.corruptions.params import PUBLISHED_NUMBERS, CorruptionMeasures
 from cleanset.studies.robustness.families import FAMILIES, read_study_params
 from cleanset.studies.robustness.images import (
-    MASKS,
     STUDY_IMAGES,
     Change,
     ChangedImages,
     ChangeName,
-    Sources,
     Study,
     files_of,
 )
-from cleanset.studies.robustness.measuring import MEASURE_FILES, Studied, study_of
+from cleanset.studies.robustness.measuring import MEASURE_FILES, study_of
 from cleanset.studies.robustness.perturbations.changes import PerturbedImage
 from cleanset.studies.robustness.perturbations.params import PerturbationMeasures
 from cleanset.studies.robustness.scenarios.changes import scene_images
@@ -41,6 +38,7 @@ from cleanset.tables import read_table
 from tests.checkouts import Checkout
 from tests.documents import block, shell
 from tests.report.pages import opened, soup, tables, violations
+from tests.studies.robustness.sources import opened_of, stored_sources
 
 NAMES = [family.name for family in FAMILIES]
 STUDY, ATTACKS = "studies/robustness", "studies/attacks"
@@ -107,18 +105,7 @@ def test_what_the_sample_shows_with_a_model_as_the_reference(studied: Checkout, 
     text = study.params_yaml.read_text().replace("reference: alexnet", "reference: standard")
     (tmp_path / "params.yaml").write_text(text.replace("draws: 1000", "draws: 10"))
     params = read_study_params(tmp_path / "params.yaml", ROLES, imagenet())
-    images, masks = read_table(study.images, STUDY_IMAGES, imagenet()), read_table(study.masks_table, MASKS, imagenet())
-    of_all = Studied(
-        images=images,
-        masks=masks,
-        params=params,
-        models={role: role for role in ROLES},
-        owners=ROLES,
-        about=MeasuredSet(name="sample"),
-        selections=["union"],
-        files=study.answers,
-        classes=imagenet(),
-    )
+    of_all = opened_of(stored_sources(study), params, *ROLES, owners=ROLES)
     lines = {(line.measure, line.model): line for line in study_of(CORRUPTION_FAMILY, of_all).lines()}
     standard, norm_robust, corruption_robust = (lines["mce", role].value for role in ROLES)
     assert standard == 1
@@ -217,7 +204,7 @@ def changes(studied: Checkout) -> dict[str, tuple[Change, list[tuple[str, int]]]
         ),
         "perturbations": (PerturbedImage({name: 1 for name, _ in frames}), frames),
         "scenarios": (
-            scene_images(Sources.read(study, imagenet()), params.section(Scenarios)),
+            scene_images(stored_sources(study), params.section(Scenarios)),
             params.section(Scenarios).changes(),
         ),
     }

@@ -75,7 +75,7 @@ def wanted(jpeg: int | None = None, **sections: Any) -> StudyParams:
 
 def made(sources: Sources, family: str, params: StudyParams) -> tuple[ChangePlan, ChangedImages]:
     found = change_plan(family_named(family), sources, params)
-    return found, found.changed_images(sources.files_in(found.images), params)
+    return found, found.changed_images()
 
 
 def written(
@@ -227,7 +227,7 @@ def test_surplus_images_are_said(sources: Sources, capsys: pytest.CaptureFixture
 def test_digests_are_of_the_published_pixels(sources: Sources) -> None:
     written(sources, lossless, ".png")
     family, _ = read(sources)
-    run = DigestRun(family, sources, wanted(corruptions=CORRUPTIONS), 1)
+    run = DigestRun(family, 1)
     path = sources.study.folder / "published/fog/4/n01440764/ILSVRC2012_val_00000001.png"
     with Image.open(path) as image:
         expected = hashlib.sha256(image.tobytes()).hexdigest()
@@ -496,8 +496,7 @@ def test_edited_images_of_your_own(sources: Sources, tmp_path: Path) -> None:
     )
     plan, _ = read(own, "scenarios", names=["rain"])
     assert plan.is_published
-    params = wanted(scenarios={"names": ["rain"], "published": "published"})
-    (sheet,) = save_sheets([plan], own, params, tmp_path / "page")["scenarios"]
+    (sheet,) = save_sheets([plan], tmp_path / "page")["scenarios"]
     assert all((tmp_path / "page" / name).is_file() for name in sheet.files.values())
 
 

@@ -30,7 +30,7 @@ def without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process to make images in takes seconds to start."""
 
     def digests(run: DigestRun, names: Iterable[ChangeName]) -> Generator[str, None, None]:
-        found = digests_of(run.plan, run.sources, run.wanted)
+        found = digests_of(run.plan)
         yield from (found[name] for name in names)
 
     monkeypatch.setattr(DigestRun, "digests", digests)
@@ -40,8 +40,8 @@ def plan_of(sources: Sources, params: StudyParams, name: str = "corruptions") ->
     return change_plan(family_named(name), sources, params)
 
 
-def digests_of(plan: ChangePlan, sources: Sources, params: StudyParams) -> dict[ChangeName, str]:
-    changed = plan.changed_images(sources.files, params)
+def digests_of(plan: ChangePlan) -> dict[ChangeName, str]:
+    changed = plan.changed_images()
     return {name: sha256(np.asarray(changed(name)).tobytes()) for name in plan.names()}
 
 
@@ -49,8 +49,7 @@ def card_of(sources: Sources, name: str = "corruptions", /, **wanted: object) ->
     params = StudyParams.model_validate(WANTED | wanted)
     plan = plan_of(sources, params, name)
     models = {"one": MODEL, "other": MODEL.model_copy(update={"weights_sha256": "c" * 64})}
-    digests = digests_of(plan, sources, params)
-    return family_card(plan, params, edition_classes=2, digests=digests, models=models)
+    return family_card(plan, edition_classes=2, digests=digests_of(plan), models=models)
 
 
 CORRUPTIONS = WANTED["corruptions"]
@@ -113,13 +112,13 @@ def test_other_images_and_other_names(tmp_path: Path) -> None:
 
 def shown_in(folder: Path, **wanted: object) -> ShownPixels:
     sources, params = sources_of(folder), StudyParams.model_validate(WANTED | wanted)
-    return ShownPixels(folder / "digests.txt", DigestRun(plan_of(sources, params), sources, params))
+    return ShownPixels(folder / "digests.txt", DigestRun(plan_of(sources, params)))
 
 
 def test_digests_are_taken_while_models_are_shown_the_images(tmp_path: Path) -> None:
     """The same as those of the images made once more; of what is missing, these are made."""
     shown = shown_in(tmp_path)
-    expected = digests_of(shown.run.plan, shown.run.sources, shown.run.wanted)
+    expected = digests_of(shown.run.plan)
     taken = shown.taken()
     assert taken is not None
     taken.take(expected, ["e" * 64, *list(expected.values())[1:]])

@@ -135,7 +135,7 @@ class EvaluatedModel:
             check = scores_check(self.study, read_params(self.study.edition.folder), target)
         if self.study is not None and attack.reads_predictions:
             robustness = self.study.robustness
-            known = replace(known, guess=guess_of(robustness, OpenedStudy.read(robustness).params, target))
+            known = replace(known, guess=guess_of(OpenedStudy.read(robustness), target))
             predictions = {family: robustness.answers.predictions(family, target.name) for family in GUESSED}
             facts["predictions_sha256"] = {family: sha256_of(path) for family, path in predictions.items()}
         return Search(

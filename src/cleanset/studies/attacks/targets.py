@@ -5,7 +5,7 @@ tried on the one under attack (transfer).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from time import time
 
@@ -30,8 +30,8 @@ from cleanset.studies.attacks.changes import GUESSED, most_confident_mistakes
 from cleanset.studies.attacks.judge import ImageLogits, Judge
 from cleanset.studies.attacks.study import AttackStudy, WrappedModel
 from cleanset.studies.robustness.answers import ANSWER_TABLES, answer_columns, check_of_stored, with_step
-from cleanset.studies.robustness.families import StudyParams, change_plan, family_named
-from cleanset.studies.robustness.images import ChangedImages, ChangeName, Sources, Study
+from cleanset.studies.robustness.families import OpenedStudy, family_named
+from cleanset.studies.robustness.images import ChangedImages, ChangeName
 from cleanset.studies.robustness.sections import CLEAN
 from cleanset.studies.robustness.sections import UNCHANGED as UNCHANGED_IMAGE
 from cleanset.tables import read_table
@@ -198,11 +198,11 @@ def scores_check(study: AttackStudy, params: Params, target: AttackedModel) -> C
     return check
 
 
-def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callable[[Subject], PixelPlanes]:
+def guess_of(opened: OpenedStudy, target: AttackedModel) -> Callable[[Subject], PixelPlanes]:
     """The most confident known mistake of an image's class, by the stored predictions of a study, made again."""
     families = [family_named(name) for name in GUESSED]
     stored = (
-        read_table(study.answers.predictions(each.name, target.name), ANSWER_TABLES[each.name], target.classes)
+        read_table(opened.answers.predictions(each.name, target.name), ANSWER_TABLES[each.name], target.classes)
         for each in families
     )
     mistakes = most_confident_mistakes(target.images, pd.concat(map(with_step, stored, families)))
@@ -211,9 +211,8 @@ def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callab
 
     @cache
     def changed(family: str) -> ChangedImages:
-        return change_plan(family_named(family), Sources.read(study, target.classes), params).changed_images(
-            target.files, params
-        )
+        # every image of the model: one that a family leaves out may be a mistake of another
+        return replace(opened.plan(family_named(family)), files=target.files).changed_images()
 
     # the images of a class, which follow each other, share a mistake
     @lru_cache(maxsize=16)

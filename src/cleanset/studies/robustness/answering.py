@@ -18,7 +18,6 @@ from pyarrow import parquet
 from cleanset.edition.params import Engine
 from cleanset.errors import CleansetError
 from cleanset.evaluation.models import open_model
-from cleanset.evaluation.sets import ImageFile
 from cleanset.evaluation.specs import ModuleModel
 from cleanset.plumbing.json_files import with_digest, write_json
 from cleanset.plumbing.progress import print_notice
@@ -46,11 +45,9 @@ from cleanset.studies.robustness.families import (
     FAMILIES,
     ChangePlan,
     OpenedStudy,
-    StudyParams,
-    change_plan,
     family_named,
 )
-from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Sources, Study, images_for, rows_sha256
+from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Study, rows_sha256
 from cleanset.studies.robustness.one_pass import (
     FAILURES,
     AskedModel,
@@ -95,27 +92,27 @@ class AnsweringModel:
     """Whether the record has its own fingerprint and the SHA-256 of the answers, which tell without DVC whether they
     are finished."""
 
-    def record(self, wanted: StudyParams, plan: ChangePlan) -> dict[str, object]:
+    def record(self, plan: ChangePlan) -> dict[str, object]:
         """Everything that the answers depend on; nothing in it depends on the machine."""
         return {
             "role": self.name,
             "weights_sha256": self.model.weights_sha256,
             "parameters": self.parameters(),
             **({"identity": self.identity} if self.identity else {}),
-            **facts_of_every_model(self.settings, wanted, plan),
+            **facts_of_every_model(self.settings, plan),
         }
 
     def parameters(self) -> int:
         """The number of the network's parameters."""
         return sum(each.numel() for each in self.model.network.parameters())
 
-    def made_from(self, wanted: StudyParams, plan: ChangePlan) -> MadeFrom:
+    def made_from(self, plan: ChangePlan) -> MadeFrom:
         """The record, and the answers' other dependencies.
 
         Libraries that change images, classes, a custom model's code, the way the model runs.
         """
         return made_from(
-            self.record(wanted, plan),
+            self.record(plan),
             images={"rows_sha256": rows_sha256(plan.images)},
             classes=plan.classes,
             code=CODE,
@@ -127,39 +124,32 @@ class AnsweringModel:
             },
         )
 
-    def is_finished(self, wanted: StudyParams, plan: ChangePlan) -> bool:
+    def is_finished(self, plan: ChangePlan) -> bool:
         """Whether answers of this record are stored, and have not been modified since: of a sealed record."""
         path = self.answers.predictions(plan.name, self.stem)
-        return read_finished(path.with_suffix(".json"), self.made_from(wanted, plan), path) is not None
+        return read_finished(path.with_suffix(".json"), self.made_from(plan), path) is not None
 
-    def finished_part(self, wanted: StudyParams, plan: ChangePlan) -> FinishedPart:
+    def finished_part(self, plan: ChangePlan) -> FinishedPart:
         """What an interrupted run with the same inputs has finished."""
         folder = self.answers.partial(plan.name, self.stem or self.name)
-        return finished_shards(folder, self.made_from(wanted, plan).fingerprint)
+        return finished_shards(folder, self.made_from(plan).fingerprint)
 
 
-def facts_of_every_model(settings: Settings, wanted: StudyParams, plan: ChangePlan) -> dict[str, object]:
+def facts_of_every_model(settings: Settings, plan: ChangePlan) -> dict[str, object]:
     """The part of a record of answers that is the same for all models that see the same images."""
     return {
         "precision": settings.precision,
         **plan.as_record(),
-        "jpeg": plan.family.jpeg(wanted),
-        "seed": wanted.seed,
+        "jpeg": plan.jpeg,
+        "seed": plan.params.seed,
         "versions": library_versions(),
         "code": code_of(*CODE),
     }
 
 
-def plan_for(plan: ChangePlan, wanted: StudyParams, name: str) -> ChangePlan:
-    """The plan of the images that a model sees: of its own classes, and with `images: own` of its own set, alone."""
-    return replace(plan, images=images_for(plan.images, wanted.images, name, wanted.classes_of(name, plan.classes)))
-
-
 def predict(
     targets: Sequence[AnsweringModel],
-    wanted: StudyParams,
     plan: ChangePlan,
-    files: Mapping[str, ImageFile],
     digests: TakenDigests | None = None,
     others: Callable[[], Iterable[AnsweringModel]] = lambda: (),
     opening: "PassOpening | None" = None,
@@ -167,20 +157,20 @@ def predict(
 ) -> None:
     """Write the answers of models to the images of a family, with their provenance.
 
-    `files`: where these images lie, by file. Each changed image is made once: for all of the models, for the digests,
+    Each changed image is made once: for all of the models, for the digests,
     and for `others`, models that lack answers, too. Their shards stay beside the answers until they are targets
     themselves. Shards are kept until the end, so that an interrupted run is continued. `opening`: opens the pass on
     another machine, for the engine ray; clean images are answered here. Below float64 the record says
     how far the answers are from it, on a sample. A model that fails does not stop the others: its CleansetError is
     raised at the end, as it is, at once, where a clean image does not get the stored scores.
     """
-    found = [_FamilyAnswers(target, wanted, plan, files) for target in targets]
+    found = [_FamilyAnswers(target, plan) for target in targets]
     # first, since a wrong model or preprocessing shows here within seconds
     for each in found:
         each.answer_clean()
     problems = dict[str, Exception]()
     if any(each.shards.missing for each in found):
-        beside = [_FamilyAnswers(other, wanted, plan, files) for other in others()]
+        beside = [_FamilyAnswers(other, plan) for other in others()]
         if beside:
             names = ", ".join(each.target.name for each in beside)
             print_notice(f"{plan.name}: the images are shown to {names}, too, which lack answers")
@@ -217,18 +207,11 @@ class PassOpening(Protocol):
         """The worker, and everything that its answers depend on."""
 
 
-def opened_pass(
-    targets: Sequence[AnsweringModel],
-    wanted: StudyParams,
-    plan: ChangePlan,
-    files: Mapping[str, ImageFile],
-    *,
-    takes_digests: bool,
-) -> Opened[ShownShard]:
+def opened_pass(targets: Sequence[AnsweringModel], plan: ChangePlan, *, takes_digests: bool) -> Opened[ShownShard]:
     """The worker of a pass on the device of its models' settings, for the life of a process that does nothing else."""
     settings = targets[0].settings
-    images = plan.changed_images(files, wanted)
-    plans = {each.name: plan_for(plan, wanted, each.name) for each in targets}
+    images = plan.changed_images()
+    plans = {each.name: plan.for_model(each.name) for each in targets}
     worker = PassWorker(
         models={each.name: asked(each, plans[each.name]) for each in targets},
         images=images,
@@ -236,7 +219,7 @@ def opened_pass(
         takes_digests=takes_digests,
         kept=Kept(images, settings),
     )
-    return Opened(worker=worker, made_from=made_from_all(targets, wanted, plans))
+    return Opened(worker=worker, made_from=made_from_all(targets, plans))
 
 
 def asked(target: AnsweringModel, plan: ChangePlan) -> AskedModel:
@@ -248,9 +231,9 @@ def asked(target: AnsweringModel, plan: ChangePlan) -> AskedModel:
     )
 
 
-def made_from_all(targets: Iterable[AnsweringModel], wanted: StudyParams, plans: Mapping[str, ChangePlan]) -> MadeFrom:
+def made_from_all(targets: Iterable[AnsweringModel], plans: Mapping[str, ChangePlan]) -> MadeFrom:
     """Everything that the answers of models depend on, by name; `plans`: of the images that each sees."""
-    return MadeFrom({each.name: each.made_from(wanted, plans[each.name]).facts for each in targets})
+    return MadeFrom({each.name: each.made_from(plans[each.name]).facts for each in targets})
 
 
 def _answer(
@@ -266,7 +249,7 @@ def _answer(
         elsewhere = Elsewhere(
             name=name,
             open=partial(opening, names=[*models], takes_digests=digests is not None),
-            made_from=made_from_all([each.target for each in shown], first.wanted, plans),
+            made_from=made_from_all([each.target for each in shown], plans),
         )
     devices = len(first.target.settings.devices)
     with shards_bar([each.shards for each in shown], name, devices) as done:
@@ -289,19 +272,16 @@ class _FamilyAnswers(ModelInPass):
     `model`: with a preprocessing that crops nothing of a changed image.
     """
 
-    def __init__(
-        self, target: AnsweringModel, wanted: StudyParams, of_all: ChangePlan, files: Mapping[str, ImageFile]
-    ) -> None:
+    def __init__(self, target: AnsweringModel, of_all: ChangePlan) -> None:
         self.target = target
-        self.wanted = wanted
-        self.plan = plan_for(of_all, wanted, target.name)
-        self.changed_of_all = of_all.changed_images(files, wanted)
+        self.plan = of_all.for_model(target.name)
+        self.changed_of_all = of_all.changed_images()
         of_family = asked(target, self.plan)
         self.read_off = of_family.read_off
         self.model = of_family.model
-        self._record = target.record(wanted, self.plan)
+        self._record = target.record(self.plan)
         self._stem = target.stem or target.name
-        self._made_from = target.made_from(wanted, self.plan)
+        self._made_from = target.made_from(self.plan)
         # models whose shards are cut from one list are shown the images of a shard together
         self._of_all = of_all.names()
         self._names = set(self.plan.names())
@@ -393,18 +373,14 @@ def run(study: Study, role: str, family: str | None = None) -> None:
     families = FAMILIES if family is None else [family_named(family)]
     opened = OpenedStudy.read(study)
     models = StudyModels(opened, settings_for(opened.score))
-    sources = opened.sources()
     # all plans first: a photograph or a file that is missing shows before hours of work
-    plans = [change_plan(each, sources, opened.params) for each in families]
+    plans = list(map(opened.plan, families))
     target = models.load(role)
     for plan in plans:
-        digest_run = DigestRun(plan, sources, opened.params)
-        digests = TakenDigests(digest_run.shards(study.partial_digests(plan.name)))
+        digests = TakenDigests(DigestRun(plan).shards(study.partial_digests(plan.name)))
         predict(
             [target],
-            opened.params,
             plan,
-            sources.files_in(plan.images),
             digests=digests,
             others=partial(models.lacking, plan, role),
             opening=StudyPass(study=Study(study.folder.resolve()), family=plan.name, settings=models.settings),
@@ -428,11 +404,9 @@ class StudyPass:
         """The worker on a device of a cluster. Raises CleansetError for a model that cannot be loaded."""
         worker_processes(CHANGING)
         opened = OpenedStudy.read(self.study)
-        sources = opened.sources()
-        plan = change_plan(family_named(self.family), sources, opened.params)
         models = StudyModels(opened, self.settings.of_device(place.device, place.cores))
         targets = [models.load(name) for name in names]
-        return opened_pass(targets, opened.params, plan, sources.files_in(plan.images), takes_digests=takes_digests)
+        return opened_pass(targets, opened.plan(family_named(self.family)), takes_digests=takes_digests)
 
 
 class StudyModels:
@@ -487,20 +461,17 @@ class StudyModels:
                 return
             yield model
 
-    def answer(self, name: str, plan: ChangePlan, sources: Sources, shown: ShownPixels) -> None:
+    def answer(self, name: str, plan: ChangePlan, shown: ShownPixels) -> None:
         """Write a command's answers unless they are there; other models that lack some see the same images."""
         target = self.load(name)
-        wanted = self._opened.params
-        if not target.is_finished(wanted, plan):
-            files = sources.files_in(plan.images)
-            predict([target], wanted, plan, files, digests=shown.taken(), others=partial(self.lacking, plan, name))
+        if not target.is_finished(plan):
+            predict([target], plan, digests=shown.taken(), others=partial(self.lacking, plan, name))
 
     def _has_answers(self, role: str, plan: ChangePlan) -> bool:
         """Whether a model's stored answers have the record that they would have today, the model itself aside."""
         files = self._opened.answers
         stem = self._opened.stems[role]
-        wanted = self._opened.params
-        expected = facts_of_every_model(self.settings, wanted, plan_for(plan, wanted, role))
+        expected = facts_of_every_model(self.settings, plan.for_model(role))
         try:
             differences = MadeFrom(expected).differences(json.loads(files.record(plan.name, stem).read_bytes()))
             # answers that lack a column are none

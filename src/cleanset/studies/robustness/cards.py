@@ -6,6 +6,7 @@ Stage measure, which sees no changed image, makes the card without their pixels;
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import pandas as pd
 from pydantic import JsonValue
@@ -55,10 +56,13 @@ def study_card(
     classes: ClassTable,
     edition_classes: int,
     models: Mapping[str, CardModel],
+    of_files: Mapping[str, object] = MappingProxyType({}),
+    pixels_sha256: str | None = None,
 ) -> ComparabilityCard:
-    """The card of a family's measures without the pixels; `images`: the rows of STUDY_IMAGES that it is measured on.
+    """The card of a family's measures; `images`: the rows of STUDY_IMAGES that it is measured on.
 
-    `edition_classes`: the number of classes of the edition.
+    `edition_classes`: the number of classes of the edition. `of_files`: what changes depend on beside the params.
+    `pixels_sha256`: of all changed images; None: not known.
     """
     labels = family.labels(params)
     units = units_of(images)
@@ -76,8 +80,8 @@ def study_card(
             of_predictions=edition_classes if restricted else len(classes),
         ),
         changes=steps_by_change(family.section_in(params).changes()),
-        settings=_settings(family, params, {}),
-        pixels_sha256=None,
+        settings=_settings(family, params, of_files),
+        pixels_sha256=pixels_sha256,
         reference=_reference(family, params, models, classes),
         interval=CardInterval(
             kind=f"{drawn} within classes, one_fewer, with pseudo-images",
@@ -90,29 +94,20 @@ def study_card(
 
 
 def family_card(
-    plan: ChangePlan,
-    params: StudyParams,
-    *,
-    edition_classes: int,
-    digests: Mapping[ChangeName, str],
-    models: Mapping[str, CardModel],
+    plan: ChangePlan, *, edition_classes: int, digests: Mapping[ChangeName, str], models: Mapping[str, CardModel]
 ) -> ComparabilityCard:
     """The card of a family's measures; `digests`: of the pixels of each changed image, by name."""
     classes = dict(zip(plan.images["file"], plan.images["class_index"].tolist(), strict=True))
-    card = study_card(
+    return study_card(
         plan.family,
         plan.images,
-        params,
+        plan.params,
         classes=plan.classes,
         edition_classes=edition_classes,
         models=models,
+        of_files=plan.changing.settings,
+        pixels_sha256=_pixels_digest(digests, classes),
     )
-    found = {
-        "settings": _settings(plan.family, params, plan.changing.settings),
-        "pixels_sha256": _pixels_digest(digests, classes),
-        "changes": plan.steps_by_change(),
-    }
-    return card.model_copy(update=found)
 
 
 def family_notes(

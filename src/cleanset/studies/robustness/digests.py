@@ -36,12 +36,10 @@ from cleanset.studies.robustness.families import (
     FAMILIES,
     ChangePlan,
     OpenedStudy,
-    StudyParams,
-    change_plan,
     family_named,
 )
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.images import ChangeName, Sources, Study, rows_sha256
+from cleanset.studies.robustness.images import ChangeName, Study, rows_sha256
 from cleanset.tables import SHA256, Table, read_table, write_table
 
 if TYPE_CHECKING:
@@ -120,10 +118,6 @@ class DigestRun:
 
     plan: ChangePlan
     """The changed images."""
-    sources: Sources
-    """What they are made of."""
-    wanted: StudyParams
-    """The study's params, which have seed and JPEG quality."""
     workers: int | None = None
     """The number of processes; None: one for each core."""
 
@@ -132,8 +126,8 @@ class DigestRun:
         return made_from(
             {
                 **self.plan.as_record(),
-                "jpeg": self.plan.family.jpeg(self.wanted),
-                "seed": self.wanted.seed,
+                "jpeg": self.plan.jpeg,
+                "seed": self.plan.params.seed,
                 "versions": installed_versions(),
             },
             images={"rows_sha256": rows_sha256(self.plan.images)},
@@ -150,7 +144,7 @@ class DigestRun:
     def shards(self, folder: Path) -> Shards:
         """The shards of the digests, in a folder for those that are finished."""
         names = self.plan.names()
-        return Shards(folder, self.label(), names, BATCH_SIZE, classes=self.sources.classes, table=NAMED_DIGESTS)
+        return Shards(folder, self.label(), names, BATCH_SIZE, classes=self.plan.classes, table=NAMED_DIGESTS)
 
     def complete(
         self,
@@ -192,8 +186,7 @@ class DigestRun:
         first = next(groups, None)
         if first is None:
             return
-        changed = self.plan.changed_images(self.sources.files_in(self.plan.images), self.wanted)
-        with open_changing(changed, self.workers or available_cores()) as shared:
+        with open_changing(self.plan.changed_images(), self.workers or available_cores()) as shared:
             # batches of one size: the shared memory of the workers is laid out once
             for batch in shared.batches(chain([first], groups)):
                 for pixels in batch.pixels[: len(batch.image_ids)]:
@@ -262,13 +255,11 @@ def verify(study: Study, workers: int | None = None) -> DigestVerification:
     differs from the manifest.
     """
     opened = OpenedStudy.read(study)
-    wanted = opened.params
     if not study.digests.is_dir():
         raise CleansetError(f"{study.digests}: missing; expected the output of stage digests: {DIGESTS_REMEDY}")
-    sources = opened.sources()
     expected: dict[str, str] = {}
     made_with = read_versions(study.digests / VERSIONS)
-    plans = [change_plan(family, sources, wanted) for family in FAMILIES]
+    plans = list(map(opened.plan, FAMILIES))
     for plan in plans:
         path = study.digests / f"{plan.name}.parquet"
         of_family = read_digests(path, plan.family, opened.classes)
@@ -277,7 +268,7 @@ def verify(study: Study, workers: int | None = None) -> DigestVerification:
                 f"{path}: of other images or changes than the study has; expected the same: {DIGESTS_REMEDY}"
             )
         expected |= {f"{plan.name} {name}": digest for name, digest in of_family.items()}
-    runs = [DigestRun(plan, sources, wanted, workers) for plan in plans]
+    runs = [DigestRun(plan, workers) for plan in plans]
     found = tracked(chain.from_iterable(run.digests(run.plan.names()) for run in runs), len(expected), "verify")
     # `expected` was filled plan by plan, the order of `runs`
     different = [
@@ -300,14 +291,12 @@ def run(study: Study) -> None:
     Raises CleansetError for an image that differs from the manifest, and as `change_plan` does.
     """
     opened = OpenedStudy.read(study)
-    wanted = opened.params
-    sources = opened.sources()
     tables: dict[str, pd.DataFrame] = {}
     finished: list[Shards] = []
     elsewhere = Study(study.folder.resolve())
-    for plan in [change_plan(family, sources, wanted) for family in FAMILIES]:
+    for plan in list(map(opened.plan, FAMILIES)):
         # the stages of models have taken them, unless these ran elsewhere
-        shards = DigestRun(plan, sources, wanted).complete(
+        shards = DigestRun(plan).complete(
             study.partial_digests(plan.name), partial(open_on_node, elsewhere, plan.name), opened.engine
         )
         tables[plan.name] = with_family_step(shards.table(), plan.family)
@@ -324,10 +313,7 @@ def open_on_node(study: Study, family: str, place: "Place") -> "Opened[pd.DataFr
     """The digests of a family of a study, as each node of a cluster opens them."""
     from cleanset.scoring.computation import Opened
 
-    opened = OpenedStudy.read(study)
-    sources = opened.sources()
-    plan = change_plan(family_named(family), sources, opened.params)
-    run = DigestRun(plan, sources, opened.params, workers=place.cores)
+    run = DigestRun(OpenedStudy.read(study).plan(family_named(family)), workers=place.cores)
     return Opened(worker=DigestWorker(run), made_from=run.made_from())
 
 
@@ -378,7 +364,7 @@ class ShownPixels:
         return partial_shards(self.path.with_suffix(""))
 
 
-def shown_pixels(opened: OpenedStudy, plan: ChangePlan, sources: Sources) -> ShownPixels:
+def shown_pixels(opened: OpenedStudy, plan: ChangePlan) -> ShownPixels:
     """The digests of a family's changed images in the folder of a command."""
     path = opened.answers.folder / "digests" / f"{plan.name}.txt"
-    return ShownPixels(path, DigestRun(plan, sources, opened.params))
+    return ShownPixels(path, DigestRun(plan))

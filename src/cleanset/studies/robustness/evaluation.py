@@ -38,14 +38,13 @@ from cleanset.studies.robustness.families import (
     FAMILIES,
     OpenedStudy,
     StudyParams,
-    change_plan,
     families_in,
     family_named,
     notice,
     read_study_params,
 )
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.measuring import Measured, measure, studied_of
+from cleanset.studies.robustness.measuring import Measured, measure
 from cleanset.studies.robustness.opened_images import open_images
 from cleanset.studies.robustness.pages import whole_table
 
@@ -116,9 +115,8 @@ def run(opened: OpenedStudy) -> Evaluated:
         remove_abandoned(folder)
     images = opened.images
     params = opened.params
-    sources = opened.sources()
-    plans = [change_plan(family, sources, params) for family in families_in(params)]
-    shown = {each.name: shown_pixels(opened, each, sources) for each in plans}
+    plans = list(map(opened.plan, families_in(params)))
+    shown = {each.name: shown_pixels(opened, each) for each in plans}
 
     from cleanset.evaluation.models import check_model
     from cleanset.scoring.decoding import worker_processes
@@ -141,12 +139,11 @@ def run(opened: OpenedStudy) -> Evaluated:
             if _is_random(target, images):
                 random.append(name)
             for plan in plans:
-                models.answer(name, plan, sources, shown[plan.name])
+                models.answer(name, plan, shown[plan.name])
         except CleansetError as error:
             problems.append(error)
     if problems:
         raise problems[0]
-    studied = studied_of(opened, sources)
     official = [plan.name for plan in plans if plan.changing.is_official]
     notices = {
         plan.name: notice(plan.family, params, images.rows, images.classes, is_official=plan.name in official)
@@ -155,7 +152,6 @@ def run(opened: OpenedStudy) -> Evaluated:
     cards = {
         each.name: family_card(
             each,
-            params,
             edition_classes=len(images.edition_classes),
             digests=shown[each.name].finish(),
             models=of_cards,
@@ -164,7 +160,7 @@ def run(opened: OpenedStudy) -> Evaluated:
     }
     limits = [not_deterministic(name) for name in random]
     measured = measure(
-        studied, notices, out / "measures", out / "metrics", official=official, cards=cards, limits=limits
+        opened, notices, out / "measures", out / "metrics", official=official, cards=cards, limits=limits
     )
     evaluated = Evaluated(images=images, measured=measured, notices=notices, cards=cards, random=random)
     results = content(evaluated, official)

@@ -5,7 +5,7 @@ No model, no torch.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,6 +33,7 @@ from cleanset.studies.robustness.images import (
     Sources,
     Study,
     files_of,
+    images_for,
     images_sha256,
 )
 from cleanset.studies.robustness.opened_images import set_of_rows
@@ -116,80 +117,6 @@ def steps_by_change(changes: Iterable[tuple[str, int]]) -> dict[str, str]:
     return {name: " ".join(map(str, found)) for name, found in steps.items()}
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class ChangePlan:
-    """The changed images of a family."""
-
-    family: Family
-    """The family."""
-    images: pd.DataFrame
-    """Rows of STUDY_IMAGES that it is measured on."""
-    classes: ClassTable
-    """The class table of the images."""
-    changes: Sequence[tuple[str, int]]
-    """The changes of each image, by name and step."""
-    changing: Changing
-    """How a changed image is made or read."""
-    is_published: bool = False
-    """Whether the changed images are read instead of made."""
-
-    @property
-    def name(self) -> str:
-        """The name of the family."""
-        return self.family.name
-
-    def changed_images(self, files: Mapping[str, ImageFile], params: CommonParams) -> ChangedImages:
-        """The changed images; `files`: where the images of the family lie, by file."""
-        return ChangedImages(
-            files=files,
-            change=self.changing.change,
-            jpeg=self.family.jpeg(params),
-            seed=params.seed,
-            is_published=self.is_published,
-        )
-
-    def names(self) -> list[ChangeName]:
-        """All changed images and the unchanged ones, sorted."""
-        # every family has it, so that its measures need no other family's answers
-        changes = [(UNCHANGED, 0), *self.changes]
-        return sorted(ChangeName(file, name, step) for file in self.images["file"] for name, step in changes)
-
-    def steps_by_change(self) -> dict[str, str]:
-        """The steps of each change, with blanks between."""
-        return steps_by_change(self.changes)
-
-    def as_record(self) -> dict[str, object]:
-        """Everything that the changed images depend on except seed, JPEG quality and libraries."""
-        return {
-            "images": len(self.images),
-            "images_sha256": images_sha256(self.images),
-            "changes": self.steps_by_change(),
-            "settings": dict(self.changing.settings),
-        }
-
-
-def change_plan(family: Family, sources: Sources, params: CommonParams) -> ChangePlan:
-    """The changed images of a family, of all images that it is measured on.
-
-    Raises CleansetError for photographs and generated images that scenarios cannot use, and as `find_published` does.
-    """
-    section = family.section_in(params)
-    images = measured_images(family, sources.images, sources.masks, params)
-    if section.published is None:
-        changing = family.make_images(sources, images, params)
-    else:
-        files = list(sources.files_in(images).values())
-        changing = family.read_images(sources.study.folder / section.published, files, params)
-    return ChangePlan(
-        family=family,
-        images=images,
-        classes=sources.classes,
-        changes=section.changes(),
-        changing=changing,
-        is_published=section.published is not None,
-    )
-
-
 _MEASURES = "The keys that decide only measures, by family."
 """The description of `measures` in the reference."""
 
@@ -214,6 +141,93 @@ if TYPE_CHECKING:
     StudyParams = CommonParams
 else:
     StudyParams = with_sections(FAMILIES)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ChangePlan:
+    """The changed images of a family."""
+
+    family: Family
+    """The family."""
+    images: pd.DataFrame
+    """Rows of STUDY_IMAGES that it is measured on."""
+    classes: ClassTable
+    """The class table of the images."""
+    changes: Sequence[tuple[str, int]]
+    """The changes of each image, by name and step."""
+    changing: Changing
+    """How a changed image is made or read."""
+    files: Mapping[str, ImageFile]
+    """Where these images lie, by file."""
+    params: StudyParams
+    """What decides the changes beside the family's section: seed and JPEG quality; and which model sees which image."""
+    is_published: bool = False
+    """Whether the changed images are read instead of made."""
+
+    @property
+    def name(self) -> str:
+        """The name of the family."""
+        return self.family.name
+
+    @property
+    def jpeg(self) -> int | None:
+        """The quality at which changed images are stored and read again; None: not at all."""
+        return self.family.jpeg(self.params)
+
+    def changed_images(self) -> ChangedImages:
+        """The changed images."""
+        return ChangedImages(
+            files=self.files,
+            change=self.changing.change,
+            jpeg=self.jpeg,
+            seed=self.params.seed,
+            is_published=self.is_published,
+        )
+
+    def for_model(self, name: str) -> "ChangePlan":
+        """The changed images that a model sees: of its own classes, and with `images: own` of its own set, alone."""
+        params = self.params
+        seen = images_for(self.images, params.images, name, params.classes_of(name, self.classes))
+        return replace(self, images=seen)
+
+    def names(self) -> list[ChangeName]:
+        """All changed images and the unchanged ones, sorted."""
+        # every family has it, so that its measures need no other family's answers
+        changes = [(UNCHANGED, 0), *self.changes]
+        return sorted(ChangeName(file, name, step) for file in self.images["file"] for name, step in changes)
+
+    def as_record(self) -> dict[str, object]:
+        """Everything that the changed images depend on except seed, JPEG quality and libraries."""
+        return {
+            "images": len(self.images),
+            "images_sha256": images_sha256(self.images),
+            "changes": steps_by_change(self.changes),
+            "settings": dict(self.changing.settings),
+        }
+
+
+def change_plan(family: Family, sources: Sources, params: StudyParams) -> ChangePlan:
+    """The changed images of a family, of all images that it is measured on.
+
+    Raises CleansetError for photographs and generated images that scenarios cannot use, and as `find_published` does.
+    """
+    section = family.section_in(params)
+    images = measured_images(family, sources.images, sources.masks, params)
+    files = sources.files_in(images)
+    if section.published is None:
+        changing = family.make_images(sources, images, params)
+    else:
+        changing = family.read_images(sources.study.folder / section.published, list(files.values()), params)
+    return ChangePlan(
+        family=family,
+        images=images,
+        classes=sources.classes,
+        changes=section.changes(),
+        changing=changing,
+        files=files,
+        params=params,
+        is_published=section.published is not None,
+    )
 
 
 def read_study_params(
@@ -293,6 +307,7 @@ class OpenedStudy(Request[StudyParams]):
         found = self.specs.get(name)
         return found or spec_of_entry(name, self.edition.network(name), self.study.edition.folder)
 
+    @cached_property
     def sources(self) -> Sources:
         """The sources of the changed images, of a study as stage images found them."""
         found = self.images
@@ -309,6 +324,10 @@ class OpenedStudy(Request[StudyParams]):
             study=self.study,
             edition=found.edition,
         )
+
+    def plan(self, family: Family) -> ChangePlan:
+        """The changed images of a family. Raises CleansetError as `change_plan` does."""
+        return change_plan(family, self.sources, self.params)
 
 
 def _images_of(study: Study, classes: ClassTable, roles: Sequence[str], params: StudyParams) -> EvaluationSet:

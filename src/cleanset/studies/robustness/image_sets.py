@@ -94,7 +94,7 @@ def generate_missing(
     prompts = read_prompts(prompts_folder, [keys[class_index] for class_index in images["class_index"]])
     options = PaintOptions(params.seed, steps, guidance)
     pipeline = load_pipeline(pipeline_folder, device)
-    # not `Sources.read`: the masks there need not suit a generated background
+    # not those of the stage images, whose masks need not suit a generated background
     sources = Sources(images=everything, masks=masks, files=of_all, classes=opened.classes, study=study)
     files = sources.files_in(images)
     scene_masks = masks_of(sources, images)

@@ -320,19 +320,6 @@ class Sources:
     edition: Edition | None = None
     """The images' edition: photographs are compared with all images of its index, where that is there."""
 
-    @classmethod
-    def read(cls, study: Study, classes: ClassTable) -> Self:
-        """The sources of a study, as its stage images found them."""
-        images = read_table(study.images, STUDY_IMAGES, classes)
-        return cls(
-            images=images,
-            masks=read_table(study.masks_table, MASKS, classes),
-            files=files_of(study.edition, images),
-            classes=classes,
-            study=study,
-            edition=study.edition,
-        )
-
     def files_in(self, images: pd.DataFrame) -> dict[str, ImageFile]:
         """The paths of the images in some rows, by file."""
         return {file: self.files[file] for file in images["file"]}

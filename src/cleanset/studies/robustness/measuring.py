@@ -4,7 +4,6 @@ No model runs, no image is read. The tables are CSV files in the folder `data/me
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -14,11 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
-from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.evaluation.comparability import CardModel, ComparabilityCard
 from cleanset.evaluation.measures import Difference, Measure, measures_frame, metrics_of
-from cleanset.evaluation.notes import MeasuredSet
 from cleanset.evaluation.specs import ZooModel
 from cleanset.plumbing.csv_files import read_frame, write_csv, write_frame
 from cleanset.plumbing.files import replacing
@@ -32,14 +29,13 @@ from cleanset.studies.robustness.cards import family_notes, study_card
 from cleanset.studies.robustness.families import (
     FAMILIES,
     OpenedStudy,
-    StudyParams,
     families_in,
     family_named,
     measured_images,
     notice,
 )
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.images import AnswerFiles, Sources, Study, images_sha256, is_seen, units_of
+from cleanset.studies.robustness.images import Study, images_sha256, is_seen, units_of
 from cleanset.studies.robustness.results import (
     DIFFERENCE_COLUMNS,
     LINE_COLUMNS,
@@ -129,118 +125,86 @@ class Measured(NamedTuple):
     differences: list[Difference]
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Studied:
-    """Models and images to measure, with the answers."""
+def answers_of(opened: OpenedStudy, family: Family, images: pd.DataFrame) -> Iterator[tuple[str, Answers]]:
+    """Yield each model and the values read off its answers to a family on some images.
 
-    images: pd.DataFrame
-    """Rows of STUDY_IMAGES."""
-    masks: pd.DataFrame
-    """Rows of MASKS, of the same images."""
-    classes: ClassTable
-    """The class table of the images."""
-    params: StudyParams
-    """What is measured, and how."""
-    models: Mapping[str, str]
-    """The stem of the files of a model's answers, by its name."""
-    owners: Sequence[str]
-    """The roles that have sets."""
-    selections: Sequence[str]
-    """The `results.SELECTIONS` that are measured, or ALL."""
-    files: AnswerFiles
-    """The files of the answers."""
-    about: MeasuredSet
-    """The facts about the images that every table of measures carries."""
-    edition_classes: int = 0
-    """The number of classes that restricted predictions are chosen from."""
-    chosen_by: str | None = None
-    """The model among whose correctly classified images all were chosen; None: several, none or not known."""
-    weights: Mapping[str, str] = field(default_factory=dict)
-    """The SHA-256 of pinned weights, by model; of another model all families must have the same."""
+    Raises CleansetError if an answer is missing, there twice, or to another image or change.
+    """
+    params = opened.params
+    changes = [(CLEAN, 0), (UNCHANGED, 0), *family.section_in(params).changes()]
+    table = predictions_table(family)
+    class_of = images.set_index("file")["class_index"]
+    # all columns of 1.3 million frames take gigabytes
+    columns = [*table.key, "top5_class", "class_of_edition", *family.answer_columns]
+    for name, stem in opened.stems.items():
+        path = opened.answers.predictions(family.name, stem)
+        answers = with_step(read_table(path, table, opened.classes, columns=columns), family)
+        values = family.read(answers.assign(class_index=answers["file"].map(class_of)), params)
+        seen = _seen(opened, images, name)
+        yield name, answers_by_change(images["file"], answers, changes, values=values, seen=seen)
 
-    def answers(self, family: Family, images: pd.DataFrame) -> Iterator[tuple[str, Answers]]:
-        """Yield each model and the values read off its answers.
 
-        Raises CleansetError if an answer is missing, there twice, or to another image or change.
-        """
-        changes = [(CLEAN, 0), (UNCHANGED, 0), *family.section_in(self.params).changes()]
-        table = predictions_table(family)
-        class_of = images.set_index("file")["class_index"]
-        # all columns of 1.3 million frames take gigabytes
-        columns = [*table.key, "top5_class", "class_of_edition", *family.answer_columns]
-        for name, stem in self.models.items():
-            seen = self._seen(images, name)
-            path = self.files.predictions(family.name, stem)
-            answers = with_step(read_table(path, table, self.classes, columns=columns), family)
-            values = family.read(answers.assign(class_index=answers["file"].map(class_of)), self.params)
-            yield name, answers_by_change(images["file"], answers, changes, values=values, seen=seen)
+def _seen(opened: OpenedStudy, images: pd.DataFrame, name: str) -> NDArray[np.bool_]:
+    """Flags of the images that a model sees."""
+    params = opened.params
+    return is_seen(images, params.images, name, params.classes_of(name, opened.classes))
 
-    def _seen(self, images: pd.DataFrame, name: str) -> NDArray[np.bool_]:
-        """Flags of the images that a model sees."""
-        return is_seen(images, self.params.images, name, self.params.classes_of(name, self.classes))
 
-    def parameters(self, family: Family) -> Iterator[tuple[str, int]]:
-        """Yield each model and the number of its parameters, from the record of its answers to the family."""
-        for name, stem in self.models.items():
-            yield name, read_record(self.files.record(family.name, stem))["parameters"]
+def _check_answers(opened: OpenedStudy, families: Sequence[Family]) -> None:
+    """Raise CleansetError for answers with other weights, images, seed or JPEG quality than the study's."""
+    params = opened.params
+    for name, stem in opened.stems.items():
+        spec = opened.specs.get(name)
+        weights = spec.model.sha256 if isinstance(spec, ZooModel) else None
+        for family in families:
+            images = family_images(opened, family)
+            record = read_record(path := opened.answers.record(family.name, stem))
+            # without a pinned digest the first family decides, and the others must agree with it
+            weights = weights or record.get("weights_sha256")
+            expected = {
+                "weights_sha256": weights,
+                "images_sha256": images_sha256(images[_seen(opened, images, name)]),
+                "seed": params.seed,
+                "jpeg": family.jpeg(params),
+            }
+            for key, value in expected.items():
+                if (found := record.get(key)) != value:
+                    raise CleansetError(
+                        f"{path}: answers with {key} {shown(found)}; expected {shown(value)}, as in this study: "
+                        f"{RESTORE}"
+                    )
 
-    def check(self, families: Sequence[Family]) -> None:
-        """Raise CleansetError for answers with other weights, images, seed or JPEG quality than the study's."""
-        params = self.params
-        for name, stem in self.models.items():
-            weights = self.weights.get(name)
-            for family in families:
-                images = measured_images(family, self.images, self.masks, params)
-                seen = images[self._seen(images, name)]
-                record = read_record(path := self.files.record(family.name, stem))
-                # without a pinned digest the first family decides, and the others must agree with it
-                weights = weights or record.get("weights_sha256")
-                expected = {
-                    "weights_sha256": weights,
-                    "images_sha256": images_sha256(seen),
-                    "seed": params.seed,
-                    "jpeg": family.jpeg(params),
-                }
-                for key, value in expected.items():
-                    if (found := record.get(key)) != value:
-                        raise CleansetError(
-                            f"{path}: answers with {key} {shown(found)}; expected {shown(value)}, as in this study: "
-                            f"{RESTORE}"
-                        )
 
-    def card(self, family: Family) -> ComparabilityCard:
-        """The comparability card of a family's measures, without pixels and the facts about models."""
-        return study_card(
-            family,
-            measured_images(family, self.images, self.masks, self.params),
-            self.params,
-            classes=self.classes,
-            edition_classes=self.edition_classes,
-            models={name: CardModel() for name in self.models},
-        )
+def family_images(opened: OpenedStudy, family: Family) -> pd.DataFrame:
+    """The rows of STUDY_IMAGES that a family is measured on."""
+    sources = opened.sources
+    return measured_images(family, sources.images, sources.masks, opened.params)
 
-    def images_of(self, family: Family, images: pd.DataFrame) -> StudiedImages:
-        """The images of a family as its measures take them."""
-        of_models = {name: self.params.classes_of(name, self.classes) for name in self.models}
-        of_classes = {name: is_seen(images, "union", name, each) for name, each in of_models.items() if each}
-        return StudiedImages(
-            class_indices=images["class_index"].to_numpy(np.int64),
-            sets=images["sets"].tolist(),
-            classes=self.classes,
-            roles=list(self.models),
-            bootstrap=Bootstrap(resamples=self.params.bootstrap.draws, seed=f"{family.name} {self.params.seed}"),
-            selections=self.selections,
-            owners=self.owners,
-            chosen_by=self.chosen_by,
-            of_classes=of_classes,
-            origins=images["origin"].to_numpy(object) if "origin" in images else None,
-            units=units_of(images),
-            is_whole=self.params.images == "union" and all(np.all(seen) for seen in of_classes.values()),
-        )
+
+def studied_images(opened: OpenedStudy, family: Family, images: pd.DataFrame) -> StudiedImages:
+    """The images of a family as its measures take them."""
+    params = opened.params
+    found = opened.images
+    of_models = {name: params.classes_of(name, opened.classes) for name in opened.stems}
+    of_classes = {name: is_seen(images, "union", name, each) for name, each in of_models.items() if each}
+    return StudiedImages(
+        class_indices=images["class_index"].to_numpy(np.int64),
+        sets=images["sets"].tolist(),
+        classes=opened.classes,
+        roles=list(opened.stems),
+        bootstrap=Bootstrap(resamples=params.bootstrap.draws, seed=f"{family.name} {params.seed}"),
+        selections=found.selections,
+        owners=found.owners,
+        chosen_by=found.selected_by,
+        of_classes=of_classes,
+        origins=images["origin"].to_numpy(object) if "origin" in images else None,
+        units=units_of(images),
+        is_whole=params.images == "union" and all(np.all(seen) for seen in of_classes.values()),
+    )
 
 
 def measure(
-    studied: Studied,
+    opened: OpenedStudy,
     notices: Mapping[str, str],
     measures: Path,
     metrics: Path,
@@ -262,21 +226,24 @@ def measure(
     notes: list[tuple[str, ...]] = []
     families = [family_named(name) for name in notices]
     # before the folder of measures is replaced
-    studied.check(families)
+    _check_answers(opened, families)
     with replacing(measures) as folder:
         folder.mkdir()
         write_csv(folder / "notices.csv", ("family", "notice"), notices.items())
         # a model has as many parameters in every family
-        write_csv(folder / "models.csv", ("model", "parameters"), studied.parameters(families[0]))
+        records = {name: opened.answers.record(families[0].name, stem) for name, stem in opened.stems.items()}
+        parameters = [(name, read_record(path)["parameters"]) for name, path in records.items()]
+        write_csv(folder / "models.csv", ("model", "parameters"), parameters)
         for family in families:
             name = family.name
-            study = study_of(family, studied)
+            study = study_of(family, opened)
             lines = list(study.lines())
             differences = list(study.differences())
             found[name] = Measured(lines, differences)
-            card = studied.card(family) if cards is None else cards[name]
+            card = _card_without_pixels(opened, family) if cards is None else cards[name]
             for selection in dict.fromkeys(line.selection for line in lines):
-                of_selection = family_notes(card, studied.about, lines, selection, limits=[notices[name], *limits])
+                facts = opened.images.facts
+                of_selection = family_notes(card, facts, lines, selection, limits=[notices[name], *limits])
                 notes += [(name, selection, *note) for note in of_selection]
             if not lines:
                 raise CleansetError(
@@ -288,11 +255,11 @@ def measure(
                 family.differences: measures_frame(differences, DIFFERENCE_COLUMNS),
                 **study.tables(),
             }
-            labels = {OFFICIAL_COLUMN: "yes" if name in official else "no", **family.labels(studied.params)}
+            labels = {OFFICIAL_COLUMN: "yes" if name in official else "no", **family.labels(opened.params)}
             for stem, table in tables.items():
                 write_frame(folder / f"{stem}.csv", table.assign(**labels))
             written |= metrics_of(
-                (line for line in lines if line.selection == studied.selections[0]),
+                (line for line in lines if line.selection == opened.images.selections[0]),
                 partial(_metric_name, name),
                 family.with_intervals,
             )
@@ -305,11 +272,23 @@ def _metric_name(family: str, line: Measure) -> str:
     return "/".join(filter(None, (family, line.measure, line.change)))
 
 
-def study_of(family: Family, studied: Studied) -> FamilyStudy:
+def study_of(family: Family, opened: OpenedStudy) -> FamilyStudy:
     """The answers of all models to a family."""
-    images = measured_images(family, studied.images, studied.masks, studied.params)
-    answers = dict(studied.answers(family, images))
-    return family.study(studied.images_of(family, images), answers, studied.params)
+    images = family_images(opened, family)
+    answers = dict(answers_of(opened, family, images))
+    return family.study(studied_images(opened, family, images), answers, opened.params)
+
+
+def _card_without_pixels(opened: OpenedStudy, family: Family) -> ComparabilityCard:
+    """The comparability card of a family's measures, also without the facts about models."""
+    return study_card(
+        family,
+        family_images(opened, family),
+        opened.params,
+        classes=opened.classes,
+        edition_classes=len(opened.images.edition_classes),
+        models={name: CardModel() for name in opened.stems},
+    )
 
 
 def read_record(path: Path) -> JsonObject:
@@ -323,29 +302,6 @@ def run(study: Study) -> None:
     """Read the images and the answers of all models, write data/measures/ and metrics/."""
     opened = OpenedStudy.read(study)
     params = opened.params
-    studied = studied_of(opened, opened.sources())
-    notices = {family.name: notice(family, params, studied.images, opened.classes) for family in families_in(params)}
-    measure(studied, notices, study.measures, study.metrics)
-
-
-def studied_of(opened: OpenedStudy, sources: Sources) -> Studied:
-    """The models and images of a study, or of a command."""
-    images = opened.images
-    return Studied(
-        images=images.rows,
-        masks=sources.masks,
-        classes=opened.classes,
-        params=opened.params,
-        models=opened.stems,
-        owners=images.owners,
-        selections=images.selections,
-        files=opened.answers,
-        about=images.facts,
-        edition_classes=len(images.edition_classes),
-        chosen_by=images.selected_by,
-        weights={
-            name: spec.model.sha256
-            for name, spec in opened.specs.items()
-            if isinstance(spec, ZooModel) and spec.model.sha256
-        },
-    )
+    rows = opened.images.rows
+    notices = {family.name: notice(family, params, rows, opened.classes) for family in families_in(params)}
+    measure(opened, notices, study.measures, study.metrics)

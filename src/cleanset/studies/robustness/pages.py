@@ -26,13 +26,11 @@ from cleanset.studies.robustness.families import (
     FAMILIES,
     ChangePlan,
     OpenedStudy,
-    StudyParams,
-    change_plan,
     families_in,
     notice,
 )
 from cleanset.studies.robustness.family import Family, PagesData, SheetImage
-from cleanset.studies.robustness.images import ChangeName, Sources, Study
+from cleanset.studies.robustness.images import ChangeName, Study
 from cleanset.studies.robustness.measuring import MEASURE_REMEDY, read_measures
 from cleanset.studies.robustness.results import LINE_COLUMNS, MIN_IMAGES
 from cleanset.studies.robustness.sections import UNCHANGED
@@ -118,15 +116,14 @@ def run(study: Study) -> None:
     """Read the measures and some images of the finished sets, write report/."""
     opened = OpenedStudy.read(study)
     params = opened.params
-    sources = opened.sources()
     families = families_in(params)
     models = params.models(opened.roles)
     tables = read_measures(study.measures, families, models)
-    plans = [change_plan(family, sources, params) for family in families]
-    notices = {plan.name: notice(plan.family, params, sources.images, opened.classes) for plan in plans}
+    plans = list(map(opened.plan, families))
+    notices = {plan.name: notice(plan.family, params, opened.images.rows, opened.classes) for plan in plans}
     with replacing(study.report) as folder:
         # images first: the pages name their files
-        sheets = save_sheets(plans, sources, params, folder)
+        sheets = save_sheets(plans, folder)
         data = PagesData(
             roles=models,
             classes=opened.classes,
@@ -134,7 +131,7 @@ def run(study: Study) -> None:
             tables=tables,
             sheets=sheets,
             notices=notices,
-            masks=sources.masks,
+            masks=opened.sources.masks,
             published_top1=opened.edition.count.published_top1,
         )
         try:
@@ -148,9 +145,7 @@ def run(study: Study) -> None:
             write_text(folder / name, text)
 
 
-def save_sheets(
-    plans: Sequence[ChangePlan], sources: Sources, params: StudyParams, folder: Path
-) -> dict[str, list[SheetImage]]:
+def save_sheets(plans: Sequence[ChangePlan], folder: Path) -> dict[str, list[SheetImage]]:
     """Write small copies of some images with the changes of each family: half the size, as JPEG."""
     found = dict[str, list[SheetImage]]()
     for plan in plans:
@@ -160,7 +155,7 @@ def save_sheets(
         rows = spread_over_classes(plan.images, sheet.images)
         if rows.empty:
             continue
-        changed = plan.changed_images(sources.files_in(rows), params)
+        changed = plan.changed_images()
         found[plan.name] = []
         for file, image_id, class_index in zip(rows["file"], rows["image_id"], rows["class_index"], strict=True):
             files = {change: f"{images}/{image_id}_{change[0]}_{change[1]}.jpg" for change in changes}
@@ -169,7 +164,7 @@ def save_sheets(
                 # an id of your own images has folders
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(jpeg(np.asarray(small), QUALITY))
-            found[plan.name].append(SheetImage(image_id, sources.classes.names[class_index].name, files))
+            found[plan.name].append(SheetImage(image_id, plan.classes.names[class_index].name, files))
     return found
 
 

@@ -13,18 +13,17 @@ from cleanset.planning.work import IMAGE_BYTES, Count, Passes, Plan, Work
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.engine import settings_for
 from cleanset.studies.robustness import answering
-from cleanset.studies.robustness.answering import StudyModels, plan_for
+from cleanset.studies.robustness.answering import StudyModels
 from cleanset.studies.robustness.digests import shown_pixels
 from cleanset.studies.robustness.families import (
     CHANGING,
     FAMILIES,
     ChangePlan,
     OpenedStudy,
-    change_plan,
     families_in,
 )
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.images import Sources, Study
+from cleanset.studies.robustness.images import Study
 
 ANSWER_BYTES = 80
 """Bytes of an answer in a table, about."""
@@ -110,13 +109,9 @@ class _Counted:
     def models(self) -> StudyModels:
         return StudyModels(self.opened, settings_for(self.opened.score))
 
-    @cached_property
-    def sources(self) -> Sources:
-        return self.opened.sources()
-
     def changes(self, families: Sequence[Family]) -> dict[str, ChangePlan]:
         """The changed images by family. Raises CleansetError for images or masks that cannot be used."""
-        return {family.name: change_plan(family, self.sources, self.opened.params) for family in families}
+        return {family.name: self.opened.plan(family) for family in families}
 
     def work(self, family: Family, change: ChangePlan | None, name: str) -> Work:
         """The answers of a model to a family; `change`: None where the study has no images yet."""
@@ -133,7 +128,7 @@ class _Counted:
         steps = 1 + len(family.section_in(opened.params).changes())
         if change is None:
             return answers_work(work, expected_images(opened.edition, opened.classes), steps)
-        own = plan_for(change, opened.params, name)
+        own = change.for_model(name)
         work = answers_work(work, len(own.images), steps)
         stem = opened.stems[name]
         is_command = not opened.is_study
@@ -145,12 +140,12 @@ class _Counted:
             model = self.models.load(name)
         except CleansetError as error:
             return replace(work, remark=str(error))
-        if is_kept and model.is_finished(opened.params, own):
+        if is_kept and model.is_finished(own):
             return replace(work, state="finished")
-        return replace(work, part=model.finished_part(opened.params, own))
+        return replace(work, part=model.finished_part(own))
 
     def _start(self, change: ChangePlan, name: str) -> None:
         """Answer as the command does."""
         check_model(self.opened.spec_of(name))
         worker_processes(CHANGING)
-        self.models.answer(name, change, self.sources, shown_pixels(self.opened, change, self.sources))
+        self.models.answer(name, change, shown_pixels(self.opened, change))

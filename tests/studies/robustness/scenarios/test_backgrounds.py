@@ -13,12 +13,13 @@ from PIL import Image
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, Sources, Study
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, Study
 from cleanset.studies.robustness.scenarios.changes import scene_images
 from cleanset.studies.robustness.scenarios.params import Scenarios
 from cleanset.studies.robustness.scenarios.photographs import generated_files, photograph_files, photograph_paths
 from cleanset.tables import INDEX, write_table
 from tests.studies.robustness.drawn import drawn
+from tests.studies.robustness.sources import stored_sources
 
 IMAGE = Image.fromarray(drawn(224, 240))
 
@@ -118,7 +119,7 @@ def test_the_index_need_not_be_there(tmp_path: Path) -> None:
     write_table(study.images, pd.DataFrame(columns=STUDY_IMAGES.names), STUDY_IMAGES, imagenet())
     write_table(study.masks_table, pd.DataFrame(columns=MASKS.names), MASKS, imagenet())
     wanted = Scenarios.model_validate({"names": ["random_background"]})
-    sources = Sources.read(study, imagenet())
+    sources = stored_sources(study)
     assert len(scene_images(sources, wanted).photographs) == 1
     digests = ["0" * 64, hashlib.sha256(drawn(230, 300).tobytes()).hexdigest()]
     index = pd.DataFrame(

@@ -14,12 +14,11 @@ from pydantic import ValidationError
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import Measure
-from cleanset.evaluation.notes import MeasuredSet
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
 from cleanset.studies.robustness.families import StudyParams
-from cleanset.studies.robustness.images import AnswerFiles
-from cleanset.studies.robustness.measuring import Studied
+from cleanset.studies.robustness.images import Sources, Study
+from cleanset.studies.robustness.measuring import studied_images
 from cleanset.studies.robustness.results import ALL, StudiedImages
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
 from cleanset.studies.robustness.scenarios.measures import (
@@ -35,6 +34,7 @@ from cleanset.studies.robustness.scenarios.measures import (
 from cleanset.studies.robustness.scenarios.params import Baselines, ScenarioMeasures, Scenarios
 from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 from tests.studies.robustness.scenarios import ximagenet12
+from tests.studies.robustness.sources import opened_of
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a", "b"], ["b"]]
 CLASSES = np.array([0, 0, 7, 7, 9, 9])
@@ -163,18 +163,8 @@ def images_of(classes: Sequence[str] | None, which: str = "union") -> StudiedIma
     weights = {"source": "timm", "name": "resnet18.a1_in1k", "weights": "w", "sha256": 64 * "0", "classes": classes}
     further = {} if classes is None else {"b": weights}
     params = StudyParams.model_validate({"images": which, "further_models": further}, context=imagenet())
-    studied = Studied(
-        images=rows,
-        masks=rows,
-        params=params,
-        models={"a": "a", "b": "b"},
-        owners=["a"],
-        about=MeasuredSet(name="three"),
-        selections=("union",),
-        files=AnswerFiles(Path()),
-        classes=imagenet(),
-    )
-    return studied.images_of(SCENARIO_FAMILY, rows)
+    sources = Sources(images=rows, masks=rows, files={}, classes=imagenet(), study=Study(Path()))
+    return studied_images(opened_of(sources, params, "a", "b"), SCENARIO_FAMILY, rows)
 
 
 def test_origins_are_of_the_images() -> None:

@@ -39,7 +39,7 @@ def test_images_are_drawn_on_and_never_stored_as_jpeg(tmp_path: Path) -> None:
     assert list(map(str, plan.names())) == [
         "1.png unchanged 00", "1.png watermark 00", "2.png unchanged 00", "2.png watermark 00",
     ]  # fmt: skip
-    changed = plan.changed_images(sources.files, params())
+    changed = plan.changed_images()
     found = np.asarray(changed(ChangeName("1.png", "watermark", 0)))
     assert np.array_equal(found, watermarked(base_pixels(sources.files["1.png"])))
     assert plan.changing.settings == {"font_sha256": None}
@@ -65,7 +65,7 @@ def test_published_images_are_read(tmp_path: Path) -> None:
         change_plan(WATERMARK_FAMILY, sources, section)
     Image.new("RGB", (224, 224), (4, 5, 6)).save(place / "2.png")
     plan = change_plan(WATERMARK_FAMILY, sources, section)
-    changed = plan.changed_images(sources.files, section)
+    changed = plan.changed_images()
     assert changed(ChangeName("2.png", "watermark", 0)).getpixel((0, 0)) == (4, 5, 6)
     assert "font_sha256" not in plan.changing.settings
 
