@@ -17,9 +17,16 @@ from cleanset.classes import imagenet
 from cleanset.evaluation.measures import Measure
 from cleanset.scoring.logits import Groups
 from cleanset.studies.attacks.baselines import AtRadius, Baselines, BySearch
-from cleanset.studies.attacks.coverage_lines import corner_points, coverage_line, limited_points
-from cleanset.studies.attacks.covered_fraction import linf_values, log10_covered
-from cleanset.studies.attacks.page import AttacksData, attacks_page, parameters
+from cleanset.studies.attacks.page import (
+    AttacksData,
+    attacks_page,
+    corner_points,
+    coverage_line,
+    limited_points,
+    linf_values,
+    log10_covered,
+    parameters,
+)
 from cleanset.studies.attacks.shown_images import names_of, prediction_text, some_results
 from cleanset.studies.attacks.signs import SeenSign
 from cleanset.studies.attacks.study import AttackParams, WrappedModel

@@ -18,7 +18,7 @@ from cleanset.studies.attacks.changes import (
     SpatialGridAttack,
 )
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack
-from cleanset.studies.attacks.passes import passes_of_probe
+from cleanset.studies.attacks.planning import passes_of_probe
 from cleanset.studies.attacks.study import ATTACKS, Probe
 from tests.studies.attacks.networks import drawn, on_cpu, subject
 

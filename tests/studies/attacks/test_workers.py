@@ -18,8 +18,7 @@ from cleanset.scoring import computation as engine
 from cleanset.scoring.computation import Task
 from cleanset.studies.attacks import evaluated_models
 from cleanset.studies.attacks.attack_stage import run_attack
-from cleanset.studies.attacks.attacking import Attacking, FoundGroup, Search
-from cleanset.studies.attacks.spending import Spending
+from cleanset.studies.attacks.attacking import Attacking, FoundGroup, Search, Spending
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, Budget
 from tests.finished_shards import finished_shards
 from tests.studies.attacks.conftest import contents, copied

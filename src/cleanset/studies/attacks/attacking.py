@@ -1,10 +1,12 @@
 """One attack on one model: what its result depends on, its workers, when it is continued, and the files that it leaves.
 
 Groups of images are searched and judged by the workers of all devices; finished groups are kept until the end. What is
-opened, for a stage or for `attacks evaluate`, is in `attack_stage` and `evaluated_models`.
+opened, for a stage or for `attacks evaluate`, is in `attack_stage` and `evaluated_models`. Groups are counted in their
+order, whoever computes them and whenever they are finished: so a budget of queries gives the same images with one
+worker and with several, and after an interruption.
 """
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
@@ -39,14 +41,62 @@ from cleanset.studies.attacks.candidate_files import MAX_WRITERS, Writers
 from cleanset.studies.attacks.fresh import Asked
 from cleanset.studies.attacks.judge import unwritten
 from cleanset.studies.attacks.results import ATTACKED, SHARD, attacked_rows, png_name
-from cleanset.studies.attacks.spending import Spending
-from cleanset.studies.attacks.study import AttackedFolder, AttackParams
+from cleanset.studies.attacks.study import AttackedFolder, AttackParams, Budget
 from cleanset.studies.attacks.targets import AttackedModel
 from cleanset.studies.attacks.threats import PROBE
 from cleanset.studies.robustness.answers import CORRUPTING, installed_versions
 from cleanset.studies.robustness.families import CHANGING
 from cleanset.studies.robustness.images import first_images, images_sha256, rows_sha256
 from cleanset.tables import Table, read_table, write_table
+
+
+class Spending:
+    """The queries and seconds that the groups of an attack have taken; seconds are the sum over the workers.
+
+    `finished`: the queries of the groups that an earlier run has finished, by number.
+    """
+
+    def __init__(self, budget: Budget, finished: Mapping[int, int], clock: Callable[[], float] = monotonic) -> None:
+        self._budget = budget
+        self._queries = dict(finished)
+        self._clock = clock
+        self._begun = dict[int, float]()
+        self._seconds = 0.0
+
+    def may_begin(self, number: int) -> bool:
+        """Whether a group may begin; at least one group is attacked, however small the budget is."""
+        queries = self._budget.queries
+        seconds = self._budget.seconds
+        if number == 0:
+            return True
+        if seconds is not None and self.seconds() >= seconds:
+            return False
+        # those of groups that are not finished yet are unknown
+        return queries is None or sum(each for before, each in self._queries.items() if before < number) < queries
+
+    def begin(self, number: int) -> None:
+        """A worker of this machine begins a group: the seconds since count before it is finished."""
+        self._begun[number] = self._clock()
+
+    def finish(self, number: int, queries: int, seconds: float) -> None:
+        """A group is finished, which took a worker so many seconds."""
+        self._begun.pop(number, None)
+        self._seconds += seconds
+        self._queries[number] = queries
+
+    def seconds(self) -> float:
+        """Seconds that groups of this run have taken so far, of all workers together."""
+        now = self._clock()
+        return self._seconds + sum(now - begun for begun in self._begun.values())
+
+    def counted_groups(self) -> int:
+        """The number of groups that count: the first ones that are finished, within the budget of queries."""
+        number = 0
+        spent = 0
+        while number in self._queries and (number == 0 or self._budget.queries is None or spent < self._budget.queries):
+            spent += self._queries[number]
+            number += 1
+        return number
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ from cleanset.images.preprocessing import PixelPlanes
 from cleanset.planning.work import NO_PASSES, Passes
 from cleanset.plumbing.validation import Section
 from cleanset.statistics.seeds import change_seed, image_seed, numpy_seeded
-from cleanset.studies.attacks.balls import LEVELS as LEVELS
-from cleanset.studies.attacks.balls import Ball as Ball
-from cleanset.studies.attacks.balls import Norm as Norm
+from cleanset.studies.attacks.threats import LEVELS as LEVELS
+from cleanset.studies.attacks.threats import Ball as Ball
+from cleanset.studies.attacks.threats import Norm as Norm
 
 if TYPE_CHECKING:
     import torch

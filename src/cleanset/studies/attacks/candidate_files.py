@@ -22,7 +22,7 @@ from cleanset.images import codec
 from cleanset.images.preprocessing import PixelPlanes
 from cleanset.plumbing.files import sha256
 from cleanset.scoring.decoding import worker_processes
-from cleanset.studies.attacks.balls import LEVELS, Ball
+from cleanset.studies.attacks.threats import LEVELS, Ball
 
 MAX_WRITERS = 8
 """Processes beside one device: together they make 400 files a second."""

@@ -179,30 +179,31 @@ def evaluate(
     attack_results.json and a page, index.html.
     """
     from cleanset.scoring.validity import forget_results
-    from cleanset.studies.attacks.evaluation import run
-    from cleanset.studies.attacks.evaluation_tables import as_text, paper_table
 
     with only_run(out):
         if fresh:
             forget_results(out)
-        evaluated = run(
-            asked(
-                images=images,
-                model=model,
-                out=out,
-                attacks=attacks,
-                norm=norm,
-                eps=eps,
-                limit=limit,
-                transfer_from=transfer_from,
-                straight_through=straight_through,
-                warnings=warnings,
-                architecture=architecture,
-                precision=precision,
-                device=device,
-                edition=edition,
-            )
+        request = asked(
+            images=images,
+            model=model,
+            out=out,
+            attacks=attacks,
+            norm=norm,
+            eps=eps,
+            limit=limit,
+            transfer_from=transfer_from,
+            straight_through=straight_through,
+            warnings=warnings,
+            architecture=architecture,
+            precision=precision,
+            device=device,
+            edition=edition,
         )
+        # imports torch, which takes seconds: a wrong name is reported before
+        from cleanset.studies.attacks.evaluation import run
+        from cleanset.studies.attacks.evaluation_tables import as_text, paper_table
+
+        evaluated = run(request)
     show(paper_table(evaluated).in_form(form) if form else as_text(evaluated))
     problems = [f"{name} {of}: {text}" for (name, of), text in evaluated.problems.items()]
     if problems:

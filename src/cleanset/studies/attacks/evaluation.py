@@ -1,20 +1,87 @@
 """The command `attacks evaluate`: any models attacked outside DVC, and the files that are written of it."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache, partial
+
+import pandas as pd
 
 from cleanset.errors import CleansetError
 from cleanset.evaluation.compare.result_files import ATTACK_RESULTS
 from cleanset.evaluation.measures import measures_frame
+from cleanset.evaluation.models import check_model
 from cleanset.evaluation.rendering import PAGE
+from cleanset.evaluation.specs import CommandModel, is_custom
 from cleanset.plumbing.csv_files import write_frame
 from cleanset.plumbing.files import remove_abandoned, write_text
-from cleanset.plumbing.json_files import with_digest, write_json
+from cleanset.plumbing.json_files import JsonMapping, with_digest, write_json
 from cleanset.plumbing.waiting import announced
+from cleanset.scoring.decoding import worker_processes
+from cleanset.scoring.engine import settings_for
+from cleanset.studies.attacks.attacking import Attacking
+from cleanset.studies.attacks.evaluated_models import EVALUATING, EvaluatedModel, facts_of_models
 from cleanset.studies.attacks.evaluation_results import AttackedModels, content_of
 from cleanset.studies.attacks.evaluation_tables import page_of
 from cleanset.studies.attacks.request import AttackRequest
 from cleanset.studies.attacks.results import MEASURE_COLUMNS, measure_lines
-from cleanset.studies.attacks.warnings import attacked_model
+from cleanset.studies.attacks.threats import PROBE
+from cleanset.studies.attacks.warning_stage import probed, settled_with_probe
+from cleanset.studies.attacks.warnings import WarningRecord, attacked_model
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found on the models of a request."""
+
+    results: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)
+    """Rows of NAMED_ATTACKED, by attack and model."""
+    warnings: dict[str, WarningRecord] = field(default_factory=dict)
+    """By model."""
+    problems: dict[tuple[str, str], str] = field(default_factory=dict)
+    """By attack and model what prevented a run."""
+
+    def of_model(self, model: str) -> dict[str, pd.DataFrame]:
+        """The results on a model, by attack."""
+        return {name: each for (name, of), each in self.results.items() if of == model}
+
+
+def attack(evaluated: EvaluatedModel, facts_of_others: Callable[[], JsonMapping], found: Found) -> None:
+    """Attack a model of a request, and add what is found; `facts_of_others`: identifies those that images are made on.
+
+    A model that cannot be loaded, or an attack that fails, is a problem of its own: the results of all others stay.
+    """
+    model = evaluated.spec.text
+    attacks = evaluated.request.params.attacks
+    try:
+        named = evaluated.open()
+    except CleansetError as error:
+        found.problems.update({(name, model): str(error) for name in attacks})
+        return
+    target = evaluated.target(named, evaluated.settings.devices[0])
+    finished = list[Attacking]()
+    for name in attacks:
+        try:
+            search = evaluated.search(name, named, target, facts_of_others)
+            search.attacking.run_unfinished(search, evaluated.other_searches(name))
+        except CleansetError as error:
+            found.problems[name, model] = str(error)
+        else:
+            finished.append(search.attacking)
+    if not finished:
+        return
+    kept = evaluated.attacking(PROBE, target)
+    is_command = isinstance(evaluated.spec, CommandModel)
+    try:
+        seen = None
+        if evaluated.request.warnings:
+            seen = probed(kept, evaluated.sources(target), is_command=is_command)
+        record = settled_with_probe(finished, kept, seen, evaluated.anew(), is_custom=is_custom(evaluated.spec))
+    except CleansetError as error:
+        found.problems["verdicts and warnings", model] = str(error)
+        return
+    if record is not None:
+        found.warnings[model] = record
+    found.results.update({(each.name, model): each.results() for each in finished})
 
 
 def run(request: AttackRequest) -> AttackedModels:
@@ -22,12 +89,6 @@ def run(request: AttackRequest) -> AttackedModels:
 
     Raises CleansetError with the remedy.
     """
-    from cleanset.evaluation.models import check_model
-    from cleanset.scoring.decoding import worker_processes
-    from cleanset.scoring.engine import settings_for
-    from cleanset.studies.attacks.attacked import Found, attack
-    from cleanset.studies.attacks.evaluated_models import EVALUATING, EvaluatedModel, facts_of_models
-
     params = request.params
     out = request.out
     remove_abandoned(out)

@@ -1,12 +1,13 @@
 """The stages of a study that run no model: its CSV of measures of all attacks on all models, and the page on them.
 
 The page shows measures, warnings, accuracy over coverage, images, and how few images a ball covers. torch is imported
-when the page is made: the contest draws lines of accuracy over coverage without it.
+when the page is made.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import floor, log10
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,11 +24,11 @@ from cleanset.plumbing.files import replacing, write_text
 from cleanset.plumbing.metrics import write_metrics
 from cleanset.report.pages import page_environment
 from cleanset.scoring.logits import ScoreColumns, stored_columns
-from cleanset.statistics.coverage import CONFIDENCES, confidences
+from cleanset.statistics.basics import Flags, Floats
+from cleanset.statistics.coverage import CONFIDENCES, CURVE_POINTS, AtCoverage, at_coverage, confidences, ranked
+from cleanset.studies.attacks.base import LEVELS
 from cleanset.studies.attacks.baselines import Baselines
 from cleanset.studies.attacks.checklist import Evidence, checklist
-from cleanset.studies.attacks.coverage_lines import CoverageLine, coverage_line
-from cleanset.studies.attacks.covered_fraction import OF_SOURCE, CoveredFraction, linf_values, log10_covered
 from cleanset.studies.attacks.results import (
     ATTACKED,
     MEASURE_COLUMNS,
@@ -46,6 +47,98 @@ from cleanset.studies.robustness.images import STUDY_IMAGES, files_of
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
 from cleanset.studies.robustness.params import further_roles
 from cleanset.tables import read_table, text_of_table
+
+REPORTED = 0.8
+"""The coverage that Unrestricted Adversarial Examples reports beside the full one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageLine:
+    """A model on some images: its accuracy at 80 % coverage by both rankings, and at 100 %.
+
+    `points`: coverage and accuracy, 0 to 1, of the most confident image, of the two most confident ones, and so on;
+    at most CURVE_POINTS of them, and equal accuracies in between left out.
+    """
+
+    name: str
+    images: int
+    plain: AtCoverage
+    as_published: AtCoverage
+    full: AtCoverage
+    points: tuple[tuple[float, float], ...]
+
+
+def coverage_line(name: str, confidence: Floats, correct: Flags, names: Sequence[str]) -> CoverageLine:
+    """The line of a model; `names` break ties, the lower first. Raises CleansetError as `coverage.covered` does."""
+    found = [
+        at_coverage(confidence, correct, names, REPORTED, ranking=ranking) for ranking in ("plain", "as_published")
+    ]
+    full = at_coverage(confidence, correct, names, 1.0)
+    counts = np.arange(1, len(correct) + 1)
+    accuracies = np.cumsum(correct[ranked(confidence, names)]) / counts
+    points = list(zip((counts / len(correct)).tolist(), accuracies.tolist(), strict=True))
+    return CoverageLine(
+        name=name,
+        images=len(correct),
+        plain=found[0],
+        as_published=found[1],
+        full=full,
+        points=tuple(corner_points(limited_points(points))),
+    )
+
+
+def limited_points(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """At most CURVE_POINTS of the points of a line, evenly spread, with its ends."""
+    last = len(points) - 1
+    shown = min(len(points), CURVE_POINTS)
+    return [points[place * last // max(shown - 1, 1)] for place in range(shown)]
+
+
+def corner_points(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points of a line without those in the middle of a level part, which it passes anyway."""
+    last = len(points) - 1
+    return [
+        point
+        for place, point in enumerate(points)
+        if place in (0, last) or not points[place - 1][1] == point[1] == points[place + 1][1]
+    ]
+
+
+COLORS = 256
+"""Number of values that a color can take."""
+OF_SOURCE = "ImageNet's test images, as in appendix D", 229, 32, 40_152
+"""The example of Unrestricted Adversarial Examples: size, values of a color, images."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredFraction:
+    """A row of the table on the bound: its subject, the sizes, and the base-10 logarithm of the fraction."""
+
+    what: str
+    side: int
+    values: int
+    images: int
+    log10: float
+
+
+def linf_values(eps: float) -> int:
+    """The largest number of values that a color can take within eps, in 0..1, of its own: 2 * 16 + 1 for 16/255.
+
+    The source counts 32 for 16/255.
+    """
+    return min(COLORS, 2 * floor(min(eps, 1) * LEVELS) + 1)
+
+
+def log10_covered(side: int, values: int, images: int) -> float:
+    """The base-10 logarithm of an upper bound on the fraction of all square images that lie near one of `images`.
+
+    Near: every color of every pixel has one of `values` values, of 256. That no two neighborhoods overlap makes it a
+    bound; it is at most 0, which is all images. Unrestricted Adversarial Examples, appendix D: 229 x 229 pixels, 32
+    values and 40,152 images give -142072.2.
+    """
+    # in logarithms: the fraction itself is below the smallest float
+    return min(0.0, log10(images) + 3 * side**2 * (log10(values) - log10(COLORS)))
+
 
 TEMPLATES = Path(__file__).parent / "templates"
 """Folder of coverage.html and checks.html, which draw lines."""

@@ -9,16 +9,51 @@ from cleanset.evaluation.models import NamedModel, check_model, lacks_weights
 from cleanset.evaluation.specs import Spec, is_same_model
 from cleanset.planning.stages import StageStates, stage_states, without_network
 from cleanset.planning.work import IMAGE_BYTES, Count, Passes, Plan, Work
+from cleanset.scoring.consistency import MAX_CHECKED, batches_to_ask
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.shards import finished_shards
 from cleanset.studies.attacks.attack_stage import run_attack
 from cleanset.studies.attacks.attacking import Search
+from cleanset.studies.attacks.base import AttackPasses
+from cleanset.studies.attacks.baselines import GROWING_STEPS, NOISE_POINTS, radii
 from cleanset.studies.attacks.evaluated_models import EvaluatedModel, other_roles
-from cleanset.studies.attacks.passes import JUDGED, passes_of_probe
+from cleanset.studies.attacks.gradient_attacks import STANDARD_LOSSES, PgdAttack
+from cleanset.studies.attacks.probing import FEW_STEPS, MODES, PARTS, RANDOM_STEPS
 from cleanset.studies.attacks.request import AttackRequest
-from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy
+from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, Probe
 from cleanset.studies.attacks.targets import AttackedModel
 from cleanset.studies.robustness.planning import expected_images, images_not_here
+
+JUDGED = Passes(forward=2)
+"""The image and the candidate, in the judge's precision."""
+
+
+def passes_of_probe(probe: Probe, sources: int) -> AttackPasses:
+    """The passes of the signs of gradient masking for one image: its answers, its neighbours, and the searches."""
+    repeats = 3
+    answered = Passes(forward=2 * repeats + len(MODES) + 1, backward=1)
+    checked = Passes(forward=-(-sum(map(len, batches_to_ask(MAX_CHECKED))) // probe.images))
+    # at the image and at a corner: the gradient, steps of two lengths to both sides (at random and along the gradient
+    # in each part, along it in each color), single pixels
+    near = Passes(forward=1 + 4 * (2 * PARTS**2 + 3) + RANDOM_STEPS, backward=1) * 2
+    own = answered + checked + near
+    for steps in (*(few for few in FEW_STEPS if few < probe.steps), probe.steps):
+        own += _of_pgd(_plain(steps)) + Passes(forward=2)
+    own += Passes(forward=probe.spsa_steps * (probe.spsa_samples + 1) + 2)
+    growing = PgdAttack(steps=1, max_steps=GROWING_STEPS, losses=[*STANDARD_LOSSES], files=0)
+    own += (_of_pgd(growing) + Passes(forward=2)) * len(radii(probe.eps))
+    own += Passes(forward=NOISE_POINTS + 1 + 2 * sources)
+    return AttackPasses(own=own, others=_of_pgd(_plain(probe.steps)))
+
+
+def _of_pgd(attack: PgdAttack) -> Passes:
+    return attack.passes(sources=0, classes=0).own
+
+
+def _plain(steps: int) -> PgdAttack:
+    """PGD as the probe has it."""
+    return PgdAttack(steps=steps, max_steps=steps, losses=["cross_entropy"], files=0)
+
 
 WARNINGS = "warnings"
 """The name of the search for signs of gradient masking."""

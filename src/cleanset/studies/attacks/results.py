@@ -21,8 +21,7 @@ from cleanset.plumbing.metrics import Lines
 from cleanset.statistics.basics import Flags
 from cleanset.statistics.bootstrap import Bootstrap, Resamples, percentile_interval
 from cleanset.statistics.groups import Units, share_interval
-from cleanset.studies.attacks.balls import LEVELS, Ball
-from cleanset.studies.attacks.threats import PROBE, ThreatModel, ball_text
+from cleanset.studies.attacks.threats import LEVELS, PROBE, Ball, ThreatModel, ball_text
 from cleanset.tables import CLASS, FILE, FLAG, IMAGE_ID, MAX_INT64, SHA256, Column, Table, any_value, between, nullable
 
 

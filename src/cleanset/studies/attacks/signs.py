@@ -17,8 +17,7 @@ from cleanset.plumbing.validation import join_names
 from cleanset.scoring.consistency import dependence, is_other
 from cleanset.scoring.logits import are_probabilities
 from cleanset.statistics.basics import Flags
-from cleanset.studies.attacks.balls import Ball
-from cleanset.studies.attacks.threats import ball_text
+from cleanset.studies.attacks.threats import Ball, ball_text
 
 SIGNS = {
     "random_answers": "another answer when asked again",

@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from cleanset.plumbing.json_files import read_json, write_json
-from cleanset.studies.attacks.balls import Ball
 from cleanset.studies.attacks.baselines import Baselines
 from cleanset.studies.attacks.results import ALL_TRUSTED, Attacked, ProbedImages, Trust
 from cleanset.studies.attacks.signs import SeenSign
+from cleanset.studies.attacks.threats import Ball
 
 _REMEDY = "run dvc repro in studies/attacks, or dvc pull to fetch it"
 

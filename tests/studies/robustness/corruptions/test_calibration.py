@@ -9,8 +9,7 @@ import pytest
 from cleanset.evaluation.prediction_measures import measure_predictions
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.statistics.calibration import CALIBRATION_BINS, debiased_calibration_error
-from cleanset.studies.robustness.corruptions.calibration import UNIT, sampled_ece, sampled_nll
-from cleanset.studies.robustness.corruptions.effective_robustness import effective_robustness
+from cleanset.studies.robustness.corruptions.measures import UNIT, effective_robustness, sampled_ece, sampled_nll
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS
 from cleanset.studies.robustness.sampled import Sampled
 from cleanset.studies.robustness.sections import CLEAN

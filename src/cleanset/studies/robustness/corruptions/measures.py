@@ -2,7 +2,11 @@
 
 Formulas: D. Hendrycks and T. Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and
 Perturbations" (ICLR 2019). CE is a ratio of sums over the severities, or of means over them, not a mean of ratios.
-Confidences are measured by `calibration`, the gain over a line of models by `effective_robustness`.
+Confidences: ECE and negative log-likelihood (NLL) under shift, Y. Ovadia and others, "Can You Trust Your Model's
+Uncertainty?" (NeurIPS 2019). Effective robustness: R. Taori and others, "Measuring Robustness to Natural Distribution
+Shifts in Image Classification" (NeurIPS 2020), section 2: the accuracies of models without robustness measures lie on a
+line after a logit transformation of both; it is the accuracy under shift minus the line's at the model's clean
+accuracy.
 
 An image is misclassified where the model's top-1 class is not the class that the image has in the set.
 """
@@ -14,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from cleanset.statistics.basics import Floats
 from cleanset.statistics.bootstrap import Resamples
+from cleanset.statistics.calibration import debiased_calibration_error
 from cleanset.studies.robustness.answer_arrays import Chosen
-from cleanset.studies.robustness.corruptions.calibration import sampled_ece, sampled_nll
-from cleanset.studies.robustness.corruptions.effective_robustness import effective_robustness
 from cleanset.studies.robustness.corruptions.params import (
     CORRUPTIONS,
     FURTHER_GROUPS,
@@ -241,3 +245,70 @@ def by_severity(study: CorruptionStudy) -> pd.DataFrame:
         cells["errors"] = errors.ravel()
         parts.append(cells[["model", "change", "severity", "class_index", "images", "errors"]])
     return pd.concat(parts, ignore_index=True)
+
+
+UNIT = 2**-20
+"""Confidences and losses are rounded to multiples of it, so that sums have the same bytes on every machine."""
+
+
+def rounded(values: Floats) -> Floats:
+    """The nearest multiples of UNIT."""
+    found: Floats = np.rint(values / UNIT) * UNIT
+    return found
+
+
+def sampled_ece(confidences: Floats, correct: npt.NDArray[np.bool_], resamples: Resamples) -> Sampled:
+    """Debiased ECE, 0 to 1, of all answers together, which have the shape images x answers; without an interval."""
+    found = debiased_calibration_error(rounded(confidences), correct)
+    # nine digits: machines differ in the last digits of exponentials
+    return constant(float(f"{found:.9g}"), resamples)
+
+
+def sampled_nll(losses: Floats, resamples: Resamples) -> Sampled:
+    """Mean NLL in nats of answers of shape images x answers: minus the log-probability of the image's class."""
+    totals = rounded(losses).sum(axis=1)
+    answers = losses.shape[1]
+    return Sampled(float(totals.sum() / losses.size), resamples.means(totals) / answers, by_image=totals / answers)
+
+
+MIN_MODELS = 2
+"""Models that a line needs, of different clean accuracy."""
+
+
+def effective_robustness(
+    clean: Sampled, shifted: Sampled, line: Sequence[tuple[Sampled, Sampled]], answers: tuple[int, int]
+) -> Sampled:
+    """Accuracy under shift minus the line's, in shares, from errors; NaN where the line is not defined.
+
+    `clean` and `shifted` are the model's errors, `line` the errors of the models that the line is fitted to. `answers`:
+    how many answers a clean and a shifted error are of. An accuracy of 0 or 1, whose logit is infinite, is moved by
+    half an answer.
+    """
+    value = _beyond_effective([each.value for each in (clean, shifted)], [[a.value, b.value] for a, b in line], answers)
+    draws = _beyond_effective([each.draws for each in (clean, shifted)], [[a.draws, b.draws] for a, b in line], answers)
+    return Sampled(float(value), draws)
+
+
+def _beyond_effective(
+    model: Sequence[npt.ArrayLike], line: Sequence[Sequence[npt.ArrayLike]], answers: tuple[int, int]
+) -> Floats:
+    errors = np.asarray(line, np.float64)  # models x (clean, shifted) x resamples
+    own = np.asarray(model, np.float64)
+    if len(errors) < MIN_MODELS:
+        return np.full(own.shape[1:], np.nan)
+    x, y = (_logits(errors[:, place], answers[place]) for place in (0, 1))
+    centred = x - x.mean(axis=0)
+    spread = (centred**2).sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = (centred * y).sum(axis=0) / np.where(spread > 0, spread, np.nan)
+    expected = y.mean(axis=0) + slope * (_logits(own[0], answers[0]) - x.mean(axis=0))
+    # rounded, since processors differ in the last digits of logarithms
+    found: Floats = np.round((1 - own[1]) - 1 / (1 + np.exp(-expected)), 9)
+    return found
+
+
+def _logits(errors: Floats, answers: int) -> Floats:
+    """The logits of the accuracies."""
+    accuracies = np.clip(1 - errors, 0.5 / answers, 1 - 0.5 / answers)
+    found: Floats = np.log(accuracies / (1 - accuracies))
+    return found
