@@ -13,6 +13,7 @@ from PIL import Image
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.plumbing.files import sha256
+from cleanset.scoring import validity
 from cleanset.studies.robustness import digests as stage
 from cleanset.studies.robustness import image_sets as images
 from cleanset.studies.robustness.answers import installed_versions
@@ -90,7 +91,7 @@ def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch:
     other = digest_run(sources, 1, jpeg=84).shards(tmp_path / "shards")
     assert other.missing == [0]
     run.complete(tmp_path / "shards")
-    monkeypatch.setattr(stage, "code_of", lambda *_: "other code")
+    monkeypatch.setattr(validity, "code_of", lambda *_: "other code")
     assert run.shards(tmp_path / "shards").missing == [0]
 
 
