@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cleanset.studies.contest.entering import append_checked, enter, enter_runs
+from cleanset.studies.contest.entering import append, enter, enter_runs
 from cleanset.studies.contest.log import LOG, OBJECTS, DraftLine
 from cleanset.studies.contest.rules import parse_instant
 
@@ -51,7 +51,7 @@ def build(folder: Path, story: tuple[tuple[str, tuple[str, ...]], ...] = STORY) 
         at = parse_instant(instant)
         for thing in things:
             if thing == RUNS and runs:
-                append_checked(folder, [DraftLine("run", runs.pop(0)) for _ in DEFENCES], at=at)
+                append(folder, [DraftLine("run", runs.pop(0)) for _ in DEFENCES], at=at)
             elif thing == RUNS:
                 print("\n".join(enter_runs(folder, at=at, write=True)))
             else:

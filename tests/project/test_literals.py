@@ -18,7 +18,6 @@ CHECKS = {"matching", "_matches"}
 ALLOWED: Mapping[str, str] = {
     "[0-9]{1,4}": "an ILSVRC id of the devkit, and a class index, which may be longer one day",
     "[0-9a-f]{32}": "an MD5, and the key of a study's address, drawn by secrets.token_hex",
-    "[a-z0-9][a-z0-9_-]*": "a reviewer's folder, and the name of a contest",
     "[a-z][a-z0-9_]*": "a role, and the name of a folder of a scenario",
     "65535": "the longest side of a JPEG, and the last port",
     "65536": "the most images of a batch in scoring and in training, and the most samples of an attack's step",

@@ -38,7 +38,7 @@ from cleanset.studies.attacks.evaluation_tables import page_of
 from cleanset.studies.attacks.page import attacks_page
 from cleanset.studies.contest.judge_page.server import render as judge_html
 from cleanset.studies.contest.judge_page.session import JudgeSession
-from cleanset.studies.contest.judge_page.tab import JudgeTab
+from cleanset.studies.contest.judge_page.tab import JudgeKey, JudgeTab
 from cleanset.studies.robustness import pages as robustness_pages
 from cleanset.studies.robustness.families import StudyParams, family_named
 from cleanset.studies.robustness.family import PagesData, SheetImage
@@ -205,7 +205,7 @@ def contest(own: Edition, folder: Path) -> list[Path]:
     tab = JudgeTab(JudgeSession(made.folder, JUDGES[0], day("2026-11-14")))
     judging = [judge_html(tab)]
     for key in ("Enter", "4", "1"):
-        tab.press(key, None if key == "Enter" else tab.question)
+        tab.press(JudgeKey(key=key, number=0, subject=tab.question, seen={"image": 1.0}))
         judging.append(judge_html(tab))
     tab.notice = SCRIPT
     judging.append(judge_html(tab))

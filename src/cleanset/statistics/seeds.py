@@ -13,7 +13,7 @@ SEED_BYTES = 4
 
 def image_seed(seed: int, image_id: str) -> int:
     """The seed of everything that is done to one image, 0 to 2**256 - 1; `seed` is the one in the params."""
-    return int.from_bytes(_digest(seed, image_id))
+    return int.from_bytes(names_digest(seed, image_id))
 
 
 def change_seed(seed: int, kind: str, name: str, step: int) -> int:
@@ -22,10 +22,10 @@ def change_seed(seed: int, kind: str, name: str, step: int) -> int:
     `seed` is the image's (`image_seed`), `kind` corruption, perturbation or scenario, `name` the change's, and `step`
     its severity or frame.
     """
-    return int.from_bytes(_digest(seed, kind, name, step)[:SEED_BYTES])
+    return int.from_bytes(names_digest(seed, kind, name, step)[:SEED_BYTES])
 
 
-def _digest(*names: str | int) -> bytes:
+def names_digest(*names: str | int) -> bytes:
     """SHA-256 of the names as a JSON list, which tells ["a", "bc"] from ["ab", "c"] and "1" from 1."""
     return sha256(json.dumps(names).encode()).digest()
 

@@ -112,6 +112,12 @@ def test_copies_are_refused_and_lookalikes_listed(second: Image.Image, is_copy: 
                                                      "line 11 (submission)"])  # fmt: skip
 
 
+def test_copies_in_one_submission(made: OnDisk) -> None:
+    twins = {"x.png": saved(textured(3)), "y.png": saved(a_little_changed(textured(3), 1))}
+    with pytest.raises(CleansetError, match=r"y.png: a copy of x.png in line 11 \(submission\), which differs by 1 of"):
+        made.enter(made.mail("blue-1", twins))
+
+
 def test_the_clean_set_and_the_judges_images_are_known(made: OnDisk) -> None:
     with pytest.raises(CleansetError, match="a copy of clean image "):
         made.enter(made.mail("blue-1", {"x.png": png(CLEAN, (30, 30))}))
@@ -210,7 +216,7 @@ def test_runs_are_entered_one_by_one(made: OnDisk, monkeypatch: pytest.MonkeyPat
     made.story.insert(3, ("2026-11-01T10:00:00Z", "defence", second))
     made.write()
 
-    def run(folder: Path, contest: object, name: str) -> Any:
+    def run(folder: Path, contest: object, name: str, hidden: object) -> Any:
         if name == "blue/roof":
             raise CleansetError("blue/roof: fails")
         return DefenceRun.model_validate(made.run_of({made.sha256: "bicycle"}))

@@ -153,7 +153,7 @@ def test_a_control_is_no_submission() -> None:
         ("decision", {"image": sha("x"), "reason": "…", "verdict": "bird"}, "reason"),
         ("decision", {"image": sha("x"), "reason": "a", "judges": 2}, "judges"),
         ("run", {**run({}).data, "eligibility": {"images": 10, "correct": 9, "mistakes": 2}}, "no more than there are"),
-        ("run", {**run({}).data, "unpublished": {"list_sha256": sha("x"), "eligible": True, "correct": 3}}, "correct"),
+        ("run", {**run({}).data, "unpublished": {"eligible": True, "correct": 3}}, "unpublished"),
         ("void", {"lines": [], "reason": "a"}, "lines"),
     ],
 )  # fmt: skip

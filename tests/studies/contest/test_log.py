@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest import log as log_module
+from cleanset.studies.contest import entering
 from cleanset.studies.contest.entering import check
 from cleanset.studies.contest.log import read
 from cleanset.studies.contest.standing import check_voids, replay
@@ -37,7 +37,10 @@ def test_a_log_reads_as_it_was_written(made: OnDisk) -> None:
     found = read(made.folder)
     assert [line.kind for line in found.lines] == [kind for _, kind, _ in made.story]
     assert found.head == digest(made.log.read_text().splitlines()[-1].encode())
-    assert check(made.folder)[:2] == ["1 defence, 1 published image", f"11 lines, the last with digest {found.head}"]
+    assert check(made.folder)[:2] == [
+        "defences: 1; published images: 1",
+        f"lines: 11; digest of the last: {found.head}",
+    ]
 
 
 def test_every_change_before_the_last_line_is_found(made: OnDisk) -> None:
@@ -194,7 +197,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(made: OnDisk, monkeypatch: pytest.
     def full(path: Path, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(log_module, "replace_file", full)
+    monkeypatch.setattr(entering, "replace_file", full)
     with pytest.raises(OSError, match="No space left"):
         made.enter(made.yaml("team.yaml", {"team": {"name": "black"}}))
     assert made.log.read_bytes() == before

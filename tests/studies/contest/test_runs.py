@@ -16,7 +16,7 @@ from cleanset.studies.contest import runs
 from cleanset.studies.contest.entries import DefenceRun
 from cleanset.studies.contest.log import read
 from cleanset.studies.contest.models import group_columns, pixels_seen
-from cleanset.studies.contest.runs import run_defence
+from cleanset.studies.contest.runs import checked_list, run_defence
 from cleanset.studies.contest.standing import replay
 from tests.studies.contest.on_disk import OnDisk, digest, png
 from tests.studies.robustness.entries import entry
@@ -53,8 +53,9 @@ def listed(made: OnDisk) -> OnDisk:
 
 
 def run(made: OnDisk, monkeypatch: pytest.MonkeyPatch, bicycles: list[str]) -> DefenceRun:
-    monkeypatch.setattr(runs, "_answering", lambda *_: Answers(bicycles))
-    return run_defence(made.folder, replay(read(made.folder)), "gold/wall")
+    monkeypatch.setattr(runs, "ModelDefence", lambda *_: Answers(bicycles))
+    contest = replay(read(made.folder))
+    return run_defence(made.folder, contest, "gold/wall", checked_list(made.folder, contest.rules))
 
 
 def test_a_run(listed: OnDisk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +76,7 @@ def test_nothing_is_said_of_single_images_of_the_unpublished_list(
     found = {}
     for name, bicycles in {"knows": [digest(hidden["bicycle"])], "does not": []}.items():
         found[name] = run(listed, monkeypatch, bicycles).model_dump()
-    assert [each["unpublished"].pop("eligible") for each in found.values()] == [True, False]
+    assert [each.pop("unpublished") for each in found.values()] == [True, False]
     assert found["knows"] == found["does not"]
     published = next((listed.edition / "data" / "export").rglob("*.JPEG")).read_bytes()
     (listed.folder / "unpublished" / "bird" / "a.png").write_bytes(published)
@@ -88,7 +89,7 @@ def test_what_does_not_run(listed: OnDisk, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(CleansetError, match=r"objects/.*: SHA-256 .*; expected "):
         run(listed, monkeypatch, [])
     with pytest.raises(CleansetError, match="unknown defence gold/roof"):
-        run_defence(listed.folder, replay(read(listed.folder)), "gold/roof")
+        run_defence(listed.folder, replay(read(listed.folder)), "gold/roof", {})
     listed.changed("contest", classes={"bicycle": ["n02835271"], "bird": ["n01514668"]})
     with pytest.raises(CleansetError, match="no image of a class of the contest"):
         run(listed, monkeypatch, [])

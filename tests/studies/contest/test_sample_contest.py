@@ -58,9 +58,9 @@ def test_its_history(contest: Path) -> None:
 
 def test_its_images(contest: Path) -> None:
     images = replay(read(contest)).images.values()
-    found = [(each.verdict.group, each.verdict.reason, each.by_board) for each in images if each.verdict]
-    rejected = (None, "ambiguous", False)
-    assert found == [("fruit", None, True), rejected, ("fruit", None, False), rejected]
+    found = [(each.verdict.group, each.verdict.reasons, each.by_board) for each in images if each.verdict]
+    rejected = (None, ("ambiguous",), False)
+    assert found == [("fruit", (), True), rejected, ("fruit", (), False), rejected]
 
 
 def output_of(commands: str, folder: Path) -> str:
@@ -76,7 +76,7 @@ def test_the_commands_of_its_documentation(built: Checkout, contest: Path, tmp_p
     """docs/contest.md, verbatim; they need neither a model nor the edition's data but the finished sets."""
     copy = copy_with_data(built, contest, tmp_path)
     printed = output_of(block(repository, "cleanset contest check --contest studies/contest"), tmp_path)
-    assert "3 defences, 4 published images" in printed
+    assert "defences: 3; published images: 4" in printed
     assert "Standing on 2026-11-14" in printed
     assert re.search(r"tide/standard *broken *staked 2026-11-02 *grove", printed)
     assert printed.endswith("studies/contest/results/page.html\n")
@@ -100,7 +100,7 @@ def test_its_defences_answer_as_recorded(name: str, built: Checkout, contest: Pa
     """Only the rate differs from run to run."""
     copy = copy_with_data(built, contest, tmp_path)
     state = replay(read(copy))
-    found = run_defence(copy, state, name)
+    found = run_defence(copy, state, name, {})
     recorded = state.defences[name].runs[-1].entry
     assert found.model_copy(update={"images_per_minute": 0.0}) == recorded.model_copy(update={"images_per_minute": 0.0})
 
@@ -111,7 +111,7 @@ def test_its_program_answers_as_recorded(contest: Path) -> None:
     state = replay(read(contest))
     objects = Objects(contest)
     recorded = state.defences[PROGRAM].answers
-    answer = ProgramDefence(objects, state.defences[PROGRAM].defence, state.rules.groups().names)
+    answer = ProgramDefence(objects, state.defences[PROGRAM].defence, state.rules.groups().names, 1.0)
     assert answer({each: objects.path(each) for each in recorded})[0] == recorded
 
 
@@ -134,11 +134,11 @@ def test_all_of_it_is_checked(built: Checkout, contest: Path, tmp_path: Path) ->
     copy = copy_with_data(built, contest, tmp_path)
     log = read(copy)
     summary, last, *runs = check(copy, runs=True)
-    assert summary == "3 defences, 4 published images"
-    assert last == f"30 lines, the last with digest {log.head}"
+    assert summary == "defences: 3; published images: 4"
+    assert last == f"lines: 30; digest of the last: {log.head}"
     assert runs == [
-        "reef/colors: 3 runs of a program, not computed again",
-        *(f"{name}: 3 runs with the answers and figures that were computed again" for name in sorted(MODELS)),
+        "reef/colors: a program, whose runs are not computed again",
+        *(f"{name}: all runs have the answers and figures that were computed again" for name in sorted(MODELS)),
     ]
     changed = log.lines[-1].text.replace('"creature"', '"abstain"')
     assert changed != log.lines[-1].text

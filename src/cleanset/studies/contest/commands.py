@@ -32,19 +32,17 @@ At = Annotated[
 
 @app.command()
 def check(
-    path: Annotated[Path | None, typer.Argument(help="A new entry.", show_default="the whole log")] = None,
     runs: Annotated[bool, typer.Option("--runs", help="Compute the answers of models in all runs again.")] = False,
-    at: At = None,
     contest: ContestFolder = HERE,
 ) -> None:
-    """Check the whole log, or new entries without writing them.
+    """Check the whole log.
 
     Follows the chain, applies every rule, decodes images and compares them
     with the clean set and with earlier ones.
     """
     from cleanset.studies.contest import entering
 
-    for line in entering.check(contest, path, at, runs=runs):
+    for line in entering.check(contest, runs=runs):
         typer.echo(line)
 
 
@@ -52,6 +50,7 @@ def check(
 def enter(
     paths: Annotated[list[Path] | None, typer.Argument(help="Files, and folders of submissions and defences.")] = None,
     publish: Annotated[bool, typer.Option("--publish", help="End the week: its images are published.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only check it: nothing is written.")] = False,
     at: At = None,
     contest: ContestFolder = HERE,
 ) -> None:
@@ -62,7 +61,7 @@ def enter(
     """
     from cleanset.studies.contest import entering
 
-    for line in entering.enter(contest, paths or [], publish=publish, at=at):
+    for line in entering.enter(contest, paths or [], publish=publish, at=at, write=not check):
         typer.echo(line)
 
 

@@ -50,13 +50,12 @@ class ImageCourse:
     confirmed: bool = False
     appeals_until: datetime.date | None = None
     asked: int = 0
-    is_appealed: bool = False
 
     @property
     def stage(self) -> ImageStage:
         if self.final_on is not None:
             return "final"
-        if self.is_appealed:
+        if self.appeals and self.appeals[-1].n > max((each.n for each in self.decisions), default=0):
             return "appealed"
         return "open" if self.verdict is None else "judged"
 
@@ -75,9 +74,9 @@ class ImageCourse:
         """The answers that count: the first ones, as many as are needed, or fewer so far."""
         return self.counting[: self.needed]
 
-    def end_day(self, day: datetime.date) -> None:
-        """Make the judges' verdict final at the end of the last day for appeals."""
-        if self.stage == "judged" and self.appeals_until == day:
+    def end_appeals(self, day: datetime.date) -> None:
+        """Make the judges' verdict final at the end of the last day for appeals, unless there was one."""
+        if self.stage == "judged":
             self.final_on = day
 
     def answer(self, judge: str, answer: JudgeAnswer, day: datetime.date, *, counts: bool) -> None:
@@ -104,13 +103,11 @@ class ImageCourse:
         if line.entry.team not in entitled:
             raise CleansetError(f"{line.entry.team} may not appeal; expected one of {', '.join(sorted(entitled))}")
         self.appeals.append(line)
-        self.is_appealed = True
 
     def decide(self, line: Line[entries.BoardDecision]) -> None:
         """Take a decision of the board. Raises CleansetError for one that comes too late."""
         decision = line.entry
         self.decisions.append(line)
-        self.is_appealed = False
         if decision.judges is not None:
             self._ask_for_judges(decision.judges)
             return
@@ -189,7 +186,7 @@ def those_that_apply(found: Mapping[str, bool]) -> tuple[str, ...]:
 def reasons_against(run: DefenceRun, rules: ContestRules) -> tuple[str, ...]:
     """The reasons in a run why a defence is not eligible: on the list that decides, and its rate."""
     found = {
-        "unpublished_list": run.unpublished is not None and not run.unpublished.eligible,
+        "unpublished_list": run.unpublished is False,
         "abstains": run.unpublished is None and not run.eligibility.answers_enough,
         "accuracy": run.unpublished is None and run.eligibility.answers_enough and not run.eligibility.is_eligible,
         "too_slow": run.images_per_minute < rules.limits.images_per_minute,

@@ -3,20 +3,18 @@
 import datetime
 import json
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
-from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.plumbing.files import read_bytes, sha256_of
+from cleanset.plumbing.file_locks import locked
+from cleanset.plumbing.files import read_bytes, replace_file, sha256_of
 from cleanset.plumbing.progress import print_notice
 from cleanset.plumbing.validation import check_known, validate
 from cleanset.studies.contest import runs as of_runs
-from cleanset.studies.contest.entries import ENTRIES, PUBLISH, RULES, WHOLE
+from cleanset.studies.contest.entries import ENTRIES, PUBLISH, RULES
 from cleanset.studies.contest.images import check_objects, image_entry
-from cleanset.studies.contest.log import DraftLine, Log, Objects, append, files_in, read, read_content
+from cleanset.studies.contest.log import LOG, OBJECTS, DraftLine, Log, Objects, files_in, read, read_content
 from cleanset.studies.contest.rules import ContestRules
-from cleanset.studies.contest.runs import number_of
 from cleanset.studies.contest.standing import check_voids, replay
 
 CONTEST_YAML = "contest.yaml"
@@ -36,14 +34,14 @@ def draft_of(path: Path, contest: Path) -> DraftLine:
         return _defence(path)
     content = read_content(path)
     if path.name == CONTEST_YAML:
-        return DraftLine(RULES, _whole(validate(ContestRules, content, path), contest))
+        return DraftLine(RULES, _whole(validate(ContestRules, content, path), contest), where=path)
     kind, data = _kind_of(path, content)
     images = data.get(kind)
     files = {}
     if kind in ("controls", "examples") and isinstance(images, dict):
         there = {sha256_of(each): each for each in files_in(path.parent / "images").values()}
         files = {digest: each for digest, each in there.items() if digest in images}
-    return DraftLine(kind, data, files)
+    return DraftLine(kind, data, files, path)
 
 
 def _whole(rules: ContestRules, contest: Path) -> dict[str, object]:
@@ -51,8 +49,7 @@ def _whole(rules: ContestRules, contest: Path) -> dict[str, object]:
     found: dict[str, object] = rules.model_dump(mode="json", exclude_none=True)
     edition = of_runs.edition_of(contest)
     if of_runs.clean_images(edition):
-        published = of_runs.list_digest(of_runs.eligibility_list(edition, rules.groups()))
-        found |= {"clean_set": of_runs.clean_digest(edition), "published": published}
+        found["clean_set"] = of_runs.clean_digest(edition)
     unpublished = of_runs.unpublished_list(contest, rules.groups())
     return found | ({"unpublished": of_runs.list_digest(unpublished)} if unpublished else {})
 
@@ -61,7 +58,8 @@ def _kind_of(path: Path, content: dict[str, object]) -> tuple[str, dict[str, obj
     """The kind of the entry in a file, and its data. Raises CleansetError for an unknown entry."""
     kinds = [key for key in content if key in ENTRIES]
     # a judge's file and lists by image have the name of their kind as one of their own keys
-    data = content if kinds and kinds[0] in WHOLE else content[kinds[0]] if len(content) == len(kinds) == 1 else None
+    is_whole = bool(kinds) and kinds[0] in ENTRIES[kinds[0]].model_fields
+    data = content if is_whole else content[kinds[0]] if len(content) == len(kinds) == 1 else None
     if not isinstance(data, dict):
         raise CleansetError(
             f"{path}: not an entry of a contest; expected {MANIFEST_YAML} or {DEFENCE_YAML} in a folder, "
@@ -76,7 +74,7 @@ def _submission(folder: Path) -> DraftLine:
     data = read_content(paths.pop(MANIFEST_YAML))
     images = [image_entry(name, read_bytes(path, MAX_IMAGE_BYTES), path) for name, path in paths.items()]
     files = {str(image["sha256"]): paths[str(image["file"])] for image in images}
-    return DraftLine("submission", data | {"images": images}, files)
+    return DraftLine("submission", data | {"images": images}, files, folder)
 
 
 def _defence(folder: Path) -> DraftLine:
@@ -89,7 +87,7 @@ def _defence(folder: Path) -> DraftLine:
         program["files"] = digests
     elif paths:
         raise CleansetError(f"{min(paths)}: beside a defence that is a model; expected {DEFENCE_YAML} alone")
-    return DraftLine("defence", data, {digest: paths[name] for name, digest in digests.items()})
+    return DraftLine("defence", data, {digest: paths[name] for name, digest in digests.items()}, folder)
 
 
 def enter(
@@ -107,21 +105,37 @@ def enter(
     drafts = [draft_of(path, folder) for path in paths] + ([DraftLine(PUBLISH, {})] if publish else [])
     if not drafts:
         raise CleansetError("nothing to enter; expected files or folders, or --publish")
-    return append_checked(folder, drafts, at=at, write=write)
+    return append(folder, drafts, at=at, write=write)
 
 
-def append_checked(
+def append(
     folder: Path, drafts: Sequence[DraftLine], *, at: datetime.datetime | None = None, write: bool = True
 ) -> list[str]:
-    """Add entries to the log after all checks; a line for each, and notes for the organizers."""
-    return append(folder, drafts, partial(_check_lines, of_runs.edition_of(folder)), at=at, write=write)
+    """Add entries to the log after all checks; a line for each, and notes for the organizers.
 
-
-def _check_lines(edition: Edition, log: Log, new: int, objects: Objects) -> list[str]:
-    """The lines from a number on, as they are shown, and notes; raises CleansetError for the first problem in them."""
-    replay(log)
-    check_voids(log)
-    return [*(f"{each}, {each.digest}" for each in log.lines[new:]), *check_objects(edition, log, new, objects)]
+    `at`: the instant, for a made-up contest; otherwise this machine's clock. `write`: False writes nothing.
+    """
+    with locked(folder):
+        begins = drafts[0].kind == RULES and not (folder / LOG).exists()
+        log = Log() if begins else read(folder)
+        new = len(log.lines)
+        instant = f"{at or datetime.datetime.now(datetime.UTC):%FT%TZ}"
+        for draft in drafts:
+            content = {"n": len(log.lines), "at": instant, "kind": draft.kind, "prev": log.head, "data": draft.data}
+            log.add(json.dumps(content, ensure_ascii=False, separators=(",", ":")), draft.where)
+        if at is not None and not log.rules.made_up:
+            raise CleansetError("--at: for a contest that is made up; expected the instant of the clock: leave it out")
+        objects = Objects(folder, {digest: path for each in drafts for digest, path in each.files.items()})
+        replay(log)
+        check_voids(log)
+        notes = [*check_objects(of_runs.edition_of(folder), log, new, objects)]
+        if write:
+            (folder / OBJECTS).mkdir(exist_ok=True)
+            for digest in objects.new:
+                replace_file(folder / OBJECTS / digest, objects.read(digest))
+            # the objects first, and the log as one file: a kill or a full disk leaves the old log or the new one
+            replace_file(folder / LOG, "".join(f"{line.text}\n" for line in log.lines).encode())
+        return [*(f"{each}, {each.digest}" for each in log.lines[new:]), *notes]
 
 
 def enter_runs(
@@ -142,9 +156,9 @@ def enter_runs(
     failed = []
     for name in names or sorted(contest.defences):
         try:
-            run = of_runs.run_defence(folder, contest, name)
+            run = of_runs.run_defence(folder, contest, name, of_runs.checked_list(folder, contest.rules))
             data = run.model_dump(mode="json", exclude_none=True)
-            yield from append_checked(folder, [DraftLine("run", data)], at=at) if write else [json.dumps(data)]
+            yield from append(folder, [DraftLine("run", data)], at=at) if write else [json.dumps(data)]
         except CleansetError as error:
             print_notice(str(error))
             failed.append(name)
@@ -152,21 +166,14 @@ def enter_runs(
         raise CleansetError(f"no run of {', '.join(failed)}; expected one of each: see above")
 
 
-def check(
-    folder: Path, path: Path | None = None, at: datetime.datetime | None = None, *, runs: bool = False
-) -> list[str]:
-    """Check an entry before it is entered, or all that has been entered.
-
-    `runs`: compute the answers and figures of models in all runs again.
-    """
-    if path is not None:
-        return enter(folder, [path], at=at, write=False)
+def check(folder: Path, *, runs: bool = False) -> list[str]:
+    """Check all that has been entered. `runs`: compute the answers and figures of models in all runs again."""
     log = read(folder)
     contest = replay(log)
     check_voids(log)
     return [
-        f"{number_of(len(contest.defences), 'defence')}, {number_of(len(contest.images), 'published image')}",
-        f"{number_of(len(log.lines), 'line')}, the last with digest {log.head}",
+        f"defences: {len(contest.defences)}; published images: {len(contest.images)}",
+        f"lines: {len(log.lines)}; digest of the last: {log.head}",
         *check_objects(of_runs.edition_of(folder), log, 1, Objects(folder)),
         *(of_runs.recomputed(folder, contest) if runs else ()),
     ]

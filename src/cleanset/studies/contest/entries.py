@@ -10,21 +10,25 @@ from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from cleanset.plumbing.validation import EachOnce, Role, Section, Sha256
+from cleanset.plumbing.validation import EachOnce, Role, Section, Sha256, matching
 from cleanset.statistics.coverage import Confidence, Eligibility
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
 from cleanset.studies.contest.rules import MIN_JUDGES, ContestRules, Day, Name, SidePixels
 
-DefenceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*/[a-z0-9][a-z0-9_-]*$", max_length=129)]
-JudgeId = Annotated[str, Field(pattern=r"^[0-9a-f]{8,32}$")]
+DefenceName = Annotated[
+    str, matching("[a-z0-9][a-z0-9_-]{0,63}/[a-z0-9][a-z0-9_-]{0,63}", "team/name, in small letters, digits, _ and -")
+]
+JudgeId = Annotated[str, matching("[0-9a-f]{8,32}", "8 to 32 digits and letters from a to f")]
 """Drawn at random instead of a name, so that all answers can be published unchanged."""
-ImageName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*\.(png|jpg|jpeg|PNG|JPG|JPEG)$", max_length=100)]
+_PART = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"
+ImageName = Annotated[
+    str, matching(rf"{_PART}\.(?i:png|jpg|jpeg)", "a name of letters, digits, _, - and dots that ends in .png or .jpg")
+]
 FilePath = Annotated[
-    str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$", max_length=200)
+    str, matching(f"{_PART}(/{_PART}){{0,9}}", "names of letters, digits, _, - and dots, of at most ten folders")
 ]
 """Relative to the folder of a defence, and inside it."""
-Text = Annotated[str, Field(pattern=r"[\p{L}\p{N}]", max_length=10_000)]
-"""At least one letter or digit, so that no reason is empty."""
+Text = Annotated[str, Field(max_length=10_000), matching(r"(?s).*[^\W_].*", "a text in words")]
 
 
 def short(digest: str) -> str:
@@ -79,13 +83,11 @@ class Program(Section):
     """A program, with everything that it needs beyond the system's own programs and libraries.
 
     `command`: started with the path of a folder of images added, it prints a line `file, class or abstain` for each; a
-    list of words, so that no shell reads it. `files`: its folder, objects of the contest. `time_limit_seconds`: for all
-    images of a run together.
+    list of words, so that no shell reads it. `files`: its folder, objects of the contest.
     """
 
     command: Annotated[list[str], Field(min_length=1, max_length=100)]
     files: Annotated[dict[FilePath, Sha256], Field(min_length=1)]
-    time_limit_seconds: Annotated[int, Field(ge=1, le=864_000)] = 3600
 
 
 class Defence(Section):
@@ -173,18 +175,12 @@ class BoardDecision(Section):
         return self
 
 
-class UnpublishedResult(Section):
-    """What a run over the unpublished list comes to, and nothing else: any count would tell of single images."""
-
-    list_sha256: Sha256
-    eligible: bool
-
-
 class DefenceRun(Section):
-    """One run of a defence over the eligibility list and every published image.
+    """One run of a defence over the eligibility lists and every published image.
 
     `model`: the digest of the model's entry in the edition's params.yaml; None for a program. `images_per_minute`: over
-    published images alone, rounded down to two digits. `eligibility`: counts on the eligibility list. `answers`: by
+    published images alone, rounded down to two digits. `eligibility`: counts on the published list. `unpublished`:
+    whether it is eligible on the other one, and no more, since any count would tell of single images. `answers`: by
     SHA-256 of the image, the name of a group or `abstain`.
     """
 
@@ -192,7 +188,7 @@ class DefenceRun(Section):
     model: Sha256 | None = None
     images_per_minute: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     eligibility: Eligibility
-    unpublished: UnpublishedResult | None = None
+    unpublished: bool | None = None
     answers: dict[Sha256, Name]
 
 
@@ -211,8 +207,6 @@ ENTRIES: Mapping[str, type[Section]] = {
     "appeal": Appeal, "decision": BoardDecision, "run": DefenceRun, "void": Void,
 }  # fmt: skip
 """The kinds of lines, and what each has."""
-WHOLE = ("controls", "examples", "answers")
-"""Kinds whose file has the kind's name as one of its own keys."""
 Entry = TypeVar("Entry", bound=Section)
 
 

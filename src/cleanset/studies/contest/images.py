@@ -23,7 +23,7 @@ from cleanset.studies.contest.entries import PUBLISH, AnswerFile, AnyLine, Defen
 from cleanset.studies.contest.log import Log, Objects
 from cleanset.studies.contest.models import check_sees
 from cleanset.studies.contest.rules import ContestLimits
-from cleanset.studies.contest.runs import clean_images, published_list
+from cleanset.studies.contest.runs import checked_clean_images
 
 MAX_CHANGE = 1.0
 """Mean absolute difference of pixels, of 255, up to which an image is the known one."""
@@ -97,9 +97,7 @@ def check_objects(edition: Edition, log: Log, new: int, objects: Objects) -> Ite
     # other lines need no image that was there before
     compares = any(each.kind == "submission" and each.n >= new for each in lines)
     if compares:
-        if log.rules.clean_set is not None:
-            published_list(edition, log.rules)
-        clean = clean_images(edition)
+        clean = checked_clean_images(edition, log.rules)
         if not clean:
             raise CleansetError(f"{edition.folder}: no finished set to compare images with: run dvc pull or dvc repro")
         for path, _ in clean:
@@ -121,18 +119,20 @@ def check_objects(edition: Edition, log: Log, new: int, objects: Objects) -> Ite
 def _check_submission(
     line: Line[SubmissionManifest], objects: Objects, known: list[KnownImage], *, is_new: bool
 ) -> Iterator[str]:
-    for image in line.entry.images if is_new else ():
-        path = objects.path(image.sha256)
-        data = objects.read(image.sha256)
-        if image.model_dump() != image_entry(image.file, data, path):
-            raise CleansetError(f"{line}, {image.file}: expected the size and pixels of {path}")
-        like = lookalikes(rgb(data, path), known)
-        copy = copied(rgb(data, path), like)
-        if copy is not None:
-            raise CleansetError(f"{path}: a copy of {copy}; expected a new image")
-        for each in like[:1]:
-            yield f"for the board: {image.file} in {line} looks like {each.name}"
-    known += [known_image(f"{each.file} in {line}", partial(objects.read, each.sha256)) for each in line.entry.images]
+    for image in line.entry.images:
+        name = f"{image.file} in {line}"
+        if is_new:
+            path = objects.path(image.sha256)
+            data = objects.read(image.sha256)
+            if image.model_dump() != image_entry(image.file, data, path):
+                raise CleansetError(f"{name}: expected the size and pixels of {path}")
+            like = lookalikes(rgb(data, path), known)
+            copy = copied(rgb(data, path), like)
+            if copy is not None:
+                raise CleansetError(f"{path}: a copy of {copy}; expected a new image")
+            for each in like[:1]:
+                yield f"for the board: {name} looks like {each.name}"
+        known.append(known_image(name, partial(objects.read, image.sha256)))
 
 
 def _check_line(edition: Edition, limits: ContestLimits, line: AnyLine, objects: Objects) -> None:

@@ -5,19 +5,18 @@ images whose answers are known (controls).
 """
 
 import datetime
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from hashlib import sha256 as digest_of
 from typing import Annotated, Literal, NamedTuple, Self, get_args
 
 from pydantic import BeforeValidator, PlainSerializer, model_validator
 
 from cleanset.images.outlines import Outline, as_text, doubled_area, parse_outline
 from cleanset.plumbing.validation import Section
+from cleanset.statistics.seeds import names_digest
 from cleanset.studies.contest.rules import JudgingRules
 
 Contains = Literal["definitely_yes", "rather_yes", "rather_no", "definitely_no"]
@@ -64,15 +63,13 @@ class JudgeAnswer(Section):
 
 
 class ImageVerdict(NamedTuple):
-    """A verdict of judges or the board: the group of an unambiguous image, else None and all reasons, in order."""
+    """A verdict of judges or the board: the group of an unambiguous image, else None and all reasons, in order.
+
+    The published script gives the first one alone.
+    """
 
     group: str | None
     reasons: tuple[RejectionReason, ...] = ()
-
-    @property
-    def reason(self) -> RejectionReason | None:
-        """The first reason, as in the published script; None for an unambiguous image, and without reasons."""
-        return self.reasons[0] if self.reasons else None
 
 
 @cache
@@ -160,17 +157,12 @@ def control_count(images: int, share: float) -> int:
 def tasks_of_week(week: datetime.date, images: Iterable[str], judge: str, seed: int) -> list[JudgeTask]:
     """The tasks of a judge in a week, in the judge's own order."""
     order = _shuffled(images, seed, judge, str(week))
-    return [JudgeTask(week, each, EDGES[_digest(seed, judge, each)[0] % len(EDGES)]) for each in order]
+    return [JudgeTask(week, each, EDGES[names_digest(seed, judge, each)[0] % len(EDGES)]) for each in order]
 
 
 def _shuffled(images: Iterable[str], seed: int, judge: str, what: str) -> list[str]:
     # by digest, not by a generator: an added image leaves the order of the others unchanged
-    return sorted(images, key=lambda each: (_digest(seed, judge, what, each), each))
-
-
-def _digest(*names: str | int) -> bytes:
-    # as JSON, in which "a", "bc" and "ab", "c" differ
-    return digest_of(json.dumps(names).encode()).digest()
+    return sorted(images, key=lambda each: (names_digest(seed, judge, what, each), each))
 
 
 @dataclass(slots=True)

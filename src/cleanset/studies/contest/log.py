@@ -1,19 +1,16 @@
-"""The log of a contest: read and checked line by line, and written; its objects, and what comes by mail.
+"""The log of a contest, read and checked line by line; its objects, and what comes by mail.
 
 `log.jsonl` has a line for each entry: its number, the instant at which it was entered, its kind, the SHA-256 of the
 line before, and the entry. Whoever keeps the digest of one line can show any later change before it. What people write
 is read through no link.
 """
 
-import datetime
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cleanset.errors import CleansetError
-from cleanset.plumbing.file_locks import locked
-from cleanset.plumbing.files import read_known, read_text, replace_file, sha256
+from cleanset.plumbing.files import read_known, read_text, sha256
 from cleanset.plumbing.json_files import parse_json
 from cleanset.plumbing.machine import without_garbage_collection
 from cleanset.plumbing.validation import check_known, shown, validate
@@ -76,11 +73,12 @@ UNCHANGED = "take it from whoever has it unchanged, such as git checkout"
 
 @dataclass(frozen=True, slots=True)
 class DraftLine:
-    """An entry that is not in the log yet, and the objects that it names, by SHA-256."""
+    """An entry that is not in the log yet, and the objects that it names, by SHA-256; `where`: what it came in."""
 
     kind: str
     data: Mapping[str, object]
     files: Mapping[str, Path] = field(default_factory=dict)
+    where: Path | str = "a new line"
 
 
 class Log:
@@ -101,9 +99,9 @@ class Log:
         """The digest of the last line."""
         return self.lines[-1].digest if self.lines else START
 
-    def add(self, text: str, where: str) -> None:
+    def add(self, text: str, where: object) -> None:
         """Add a line. Raises CleansetError unless it follows the line before, and is an entry by itself."""
-        content = parse_json(text, where, "a line of the log")
+        content = parse_json(text, str(where), "a line of the log")
         if not isinstance(content, dict) or tuple(content) != KEYS:
             raise CleansetError(f"{where}: {shown(content)}; expected the keys {', '.join(KEYS)}: {UNCHANGED}")
         number = len(self.lines)
@@ -155,35 +153,3 @@ def read(contest: Path) -> Log:
     for number, text in enumerate(texts):
         found.add(text, f"{path}, line {number}")
     return found
-
-
-Check = Callable[[Log, int, Objects], list[str]]
-"""Raises CleansetError for a problem in the lines from a number on, and returns lines for the organizers."""
-
-
-def append(
-    contest: Path, drafts: Sequence[DraftLine], check: Check, *, at: datetime.datetime | None = None, write: bool = True
-) -> list[str]:
-    """Add entries to the log of a contest, and return the notes of `check`.
-
-    `at`: the instant, for a made-up contest; otherwise this machine's clock. `write`: False writes nothing.
-    """
-    with locked(contest):
-        begins = drafts[0].kind == RULES and not (contest / LOG).exists()
-        log = Log() if begins else read(contest)
-        new = len(log.lines)
-        instant = f"{at or datetime.datetime.now(datetime.UTC):%FT%TZ}"
-        for draft in drafts:
-            content = {"n": len(log.lines), "at": instant, "kind": draft.kind, "prev": log.head, "data": draft.data}
-            log.add(json.dumps(content, ensure_ascii=False, separators=(",", ":")), draft.kind)
-        if at is not None and not log.rules.made_up:
-            raise CleansetError("--at: for a contest that is made up; expected the instant of the clock: leave it out")
-        objects = Objects(contest, {digest: path for each in drafts for digest, path in each.files.items()})
-        notes = check(log, new, objects)
-        if write:
-            (contest / OBJECTS).mkdir(exist_ok=True)
-            for digest in objects.new:
-                replace_file(contest / OBJECTS / digest, objects.read(digest))
-            # the objects first, and the log as one file: a kill or a full disk leaves the old log or the new one
-            replace_file(contest / LOG, "".join(f"{line.text}\n" for line in log.lines).encode())
-        return notes

@@ -34,9 +34,8 @@ class ModelDefence:
 
         params = read_params(edition.folder)
         entry = params.network(wanted.role)
-        # left out where there is no module, so that runs of other models are of the same model as before
-        unused = {key for key in ("module_sha256", "files") if getattr(entry, key) is None}
-        self.digest = sha256(json.dumps(entry.model_dump(mode="json", exclude=unused), sort_keys=True).encode())
+        # without what it has not, so that a key that is added later leaves the digests of others as they are
+        self.digest = sha256(json.dumps(entry.model_dump(mode="json", exclude_none=True), sort_keys=True).encode())
         """The SHA-256 of the model's entry in params.yaml, which names its weights by their own."""
         self._model = load_member(entry, edition.folder, edition.read_classes())
         self._settings = settings_for(params.score)

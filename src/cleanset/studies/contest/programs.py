@@ -44,18 +44,20 @@ _SYSTEM = (
 
 
 class ProgramDefence:
-    """A defence that is a program, whose files are among the `objects`. Raises CleansetError without gVisor."""
+    """A defence that is a program, whose files are among the `objects`. Raises CleansetError without gVisor.
+
+    `images_per_minute`: the lowest rate, so that no program keeps others waiting for long.
+    """
 
     digest = None
 
-    def __init__(self, objects: Objects, defence: Defence, groups: Collection[str]) -> None:
+    def __init__(self, objects: Objects, defence: Defence, groups: Collection[str], images_per_minute: float) -> None:
         assert defence.program is not None
         self._objects = objects
         self._name = defence.name
         self._program = defence.program
         self._answers = (*groups, ABSTAIN)
-        # for all images together
-        self._seconds_left = float(defence.program.time_limit_seconds)
+        self._images_per_minute = images_per_minute
         self._options = _working_options(defence.name)
 
     def __call__(self, paths: Mapping[str, Path]) -> tuple[dict[str, str], float]:
@@ -65,31 +67,30 @@ class ProgramDefence:
         Raises CleansetError, which names the defence, if it fails, takes too long, or answers otherwise.
         """
         found: dict[str, str] = {}
-        before = self._seconds_left
+        begun = monotonic()
+        # for all images together
+        ends = begun + len(paths) / self._images_per_minute * 60
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch, "defence")
             images = Path(scratch, "images")
             write_files(self._objects, folder, self._program)
             for key in secrets.SystemRandom().sample(sorted(paths), len(paths)):
                 file = nameless_copy(paths[key], images)
-                begun = monotonic()
-                found[key] = self._answer(folder, images, file)
-                self._seconds_left -= monotonic() - begun
-        return found, before - self._seconds_left
+                found[key] = self._answer(folder, images, file, ends)
+        return found, monotonic() - begun
 
-    def _answer(self, folder: Path, images: Path, file: str) -> str:
+    def _answer(self, folder: Path, images: Path, file: str, ends: float) -> str:
         """The answer to the only file in the folder `images`; `folder`: the program's own."""
         with tempfile.TemporaryDirectory() as bundle:
             write_bundle(Path(bundle), [*self._program.command, "/images"], folder, images)
-            text = self._output(Path(bundle))
+            text = self._output(Path(bundle), ends)
         expected = f"one of {', '.join(self._answers)}"
         is_answer = self._answers.__contains__
         return printed_answers(text, {file}, self._name, is_answer, kind="its answer", expected=expected)[file]
 
-    def _output(self, bundle: Path) -> str:
+    def _output(self, bundle: Path, ends: float) -> str:
         out = bundle / "out"
         errors = bundle / "errors"
-        ends = monotonic() + self._seconds_left
         start = _start(bundle, self._options)
         code = None
         # files, not pipes: a program that prints without end must not fill the memory
@@ -113,8 +114,8 @@ class ProgramDefence:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         if code is None:
-            limit = self._program.time_limit_seconds
-            raise CleansetError(f"{self._name}: more than {limit:g} s; expected it to end within time_limit_seconds")
+            least = f"{self._images_per_minute:g} images a minute, limits.images_per_minute"
+            raise CleansetError(f"{self._name}: too slow; expected at least {least}: stopped")
         if code != 0:
             said = errors.read_bytes()[-2000:].decode(errors="replace").strip().rpartition("\n")[2]
             raise CleansetError(f"{self._name}: failed with exit code {code} ({shown(said)}); expected exit code 0")

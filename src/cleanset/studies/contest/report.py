@@ -2,7 +2,6 @@
 
 import datetime
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -18,7 +17,7 @@ from cleanset.plumbing.files import check_no_links, replacing, write_text
 from cleanset.report.pages import page_environment
 from cleanset.report.thumbnails import PageImage, thumbnail
 from cleanset.studies.contest.courses import ImageCourse
-from cleanset.studies.contest.judging import REASONS, STATEMENTS
+from cleanset.studies.contest.judging import STATEMENTS, ImageVerdict
 from cleanset.studies.contest.log import Log, Objects
 from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.studies.contest.standing import Standing, standing
@@ -43,25 +42,13 @@ def as_json(standing: Standing) -> str:
 
 
 def _image(image: ImageCourse) -> dict[str, object]:
-    verdict = image.verdict
-    return {
-        "stage": image.stage,
-        "group": verdict and verdict.group,
-        "reason": verdict and verdict.reason,
-        "by": "board" if image.by_board else "judges",
-        "judges": len(image.settling),
-        "final_on": image.final_on,
-        "confirmed": image.confirmed,
-    }
+    verdict = image.verdict or ImageVerdict(None)
+    found = {name: getattr(image, name) for name in ("stage", "by_board", "final_on", "confirmed")}
+    return {**verdict._asdict(), **found, "judges": len(image.settling)}
 
 
 def as_text(standing: Standing) -> Group:
-    """The standing as a table, and below it notes as wide as the terminal."""
-    return Group(as_table(standing), *map(Text, notes_below(standing)))
-
-
-def as_table(standing: Standing) -> Table:
-    """The defences of a standing, a line each."""
+    """The defences as a table, a line each, and below it notes as wide as the terminal."""
     table = Table("defence", "status", "dates", "shares", title=f"Standing on {standing.on}", box=box.SIMPLE_HEAD)
     for each in standing.defences:
         dates = {"staked": each.staked_on, "broken": each.broken_in}
@@ -76,7 +63,7 @@ def as_table(standing: Standing) -> Table:
         )
     for column in table.columns[:3]:
         column.no_wrap = True
-    return table
+    return Group(table, *map(Text, notes_below(standing)))
 
 
 def notes_below(standing: Standing) -> Iterator[str]:
@@ -110,9 +97,6 @@ THUMBNAILS = "page_images"
 def contest_page(current: Standing, images: Mapping[str, PageImage]) -> str:
     """The page at the end of a day; `images`: each published image by its SHA-256."""
     contest = current.contest
-    verdicts = [each.verdict for each in contest.images.values() if each.verdict is not None]
-    first = Counter(each.reason for each in verdicts)
-    every = Counter(reason for each in verdicts for reason in each.reasons)
     context: dict[str, object] = {
         "standing": current,
         "courses": contest.defences,
@@ -121,7 +105,6 @@ def contest_page(current: Standing, images: Mapping[str, PageImage]) -> str:
         "groups": contest.rules.groups().names,
         "rules": contest.rules,
         "statements": STATEMENTS,
-        "reasons": [(reason, first[reason], every[reason]) for reason in REASONS if every[reason]],
         "abstain": ABSTAIN,
         "doubled_area": doubled_area,
     }

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.plumbing.validation import EachOnce, Section, Sha256, checked
+from cleanset.plumbing.validation import EachOnce, Section, Sha256, checked, matching
 from cleanset.scoring.logits import Groups
 
 FRIDAY = 4
@@ -29,7 +29,7 @@ def parse_instant(text: str) -> datetime.datetime:
 
 Day = Annotated[datetime.date, Field(strict=False)]
 """A day such as "2026-11-27"."""
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
+Name = Annotated[str, matching("[a-z0-9][a-z0-9_-]{0,63}", "a name in small letters, digits, _ and -")]
 Group = Annotated[Name, checked(lambda name: name not in (ABSTAIN, INVALID), f"a name other than {ABSTAIN}, {INVALID}")]
 SidePixels = Annotated[int, Field(ge=2, le=65_535)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -113,13 +113,10 @@ class ContestRules(Section):
     """Version of these rules."""
 
     clean_set: Sha256 | None = None
-    """The digest of the edition's finished sets (`lists.clean_digest`), entered with the first line."""
-
-    published: Sha256 | None = None
-    """The digest of the eligibility list (`lists.list_digest`), entered with the first line."""
+    """The digest of the edition's finished sets (`runs.clean_digest`), entered with the first line."""
 
     unpublished: Sha256 | None = None
-    """The digest of the unpublished list that decides who is eligible (`lists.list_digest`), entered likewise."""
+    """The digest of the unpublished list that decides who is eligible (`runs.list_digest`), entered likewise."""
 
     made_up: bool = False
     """Nothing of the contest has happened, so that the instants of entries may be chosen."""

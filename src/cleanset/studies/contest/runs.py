@@ -5,7 +5,7 @@ eligible. Its rate is that of published images alone, and rounded, so that no ti
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from cleanset.scoring.logits import Groups
 from cleanset.sets.folder import read_entries
 from cleanset.sets.manifest import MANIFEST, Entry
 from cleanset.statistics.coverage import Eligibility, eligibility
-from cleanset.studies.contest.entries import Defence, DefenceRun, UnpublishedResult, short
+from cleanset.studies.contest.entries import DefenceRun, short
 from cleanset.studies.contest.log import Objects, files_in
 from cleanset.studies.contest.models import ModelDefence
 from cleanset.studies.contest.programs import ProgramDefence
@@ -43,19 +43,6 @@ def clean_images(edition: Edition) -> list[tuple[Path, Entry]]:
     return [(folder / entry.file, entry) for folder in folders for entry in read_entries(folder)]
 
 
-def eligibility_list(edition: Edition, groups: Groups) -> EligibilityList:
-    """The images of the edition's finished sets whose class is in one of the groups."""
-    found: dict[str, tuple[Path, str]] = {}
-    for path, entry in clean_images(edition):
-        group = groups.group_of(entry.class_index)
-        if group is not None:
-            # an image in the sets of several models counts once
-            found.setdefault(entry.file_sha256, (path, groups.names[group]))
-    if not found:
-        raise CleansetError(f"{edition.folder}: no image of a class of the contest; expected some: run dvc pull")
-    return dict(sorted(found.items()))
-
-
 def unpublished_list(contest: Path, groups: Groups) -> EligibilityList:
     """The images in `unpublished/` beside the log, which has one folder for each group, by its name; empty without it.
 
@@ -77,24 +64,19 @@ def list_digest(images: EligibilityList) -> str:
 
 
 def clean_digest(edition: Edition) -> str:
-    """The digest of the finished sets in contest.yaml: of the SHA-256 of each image's pixels, on a line, sorted."""
-    pixels = {entry.pixels_sha256 for _, entry in clean_images(edition)}
-    return sha256("".join(f"{each}\n" for each in sorted(pixels)).encode())
+    """The digest of the finished sets: of a line `<wnid> <SHA-256> <SHA-256 of the pixels>` for each image, sorted."""
+    images = {f"{entry.wnid} {entry.file_sha256} {entry.pixels_sha256}\n" for _, entry in clean_images(edition)}
+    return sha256("".join(sorted(images)).encode())
 
 
-def published_list(edition: Edition, rules: ContestRules) -> EligibilityList:
-    """The eligibility list of the finished sets.
-
-    Raises CleansetError for other sets, or another list, than the first line of a log names.
-    """
-    found = eligibility_list(edition, rules.groups())
-    there = (clean_digest(edition), list_digest(found))
-    if rules.clean_set is not None and there != (rules.clean_set, rules.published):
+def checked_clean_images(edition: Edition, rules: ContestRules) -> list[tuple[Path, Entry]]:
+    """The images of the edition's finished sets. Raises CleansetError for other sets than a log's first line names."""
+    if rules.clean_set not in (None, clean_digest(edition)):
         raise CleansetError(
-            f"{edition.folder / 'data' / 'export'}: sets and a list with the digests {', '.join(there)}; expected "
-            f"{rules.clean_set} and {rules.published}, as the contest's first line names: dvc checkout"
+            f"{edition.folder / 'data' / 'export'}: sets with the digest {clean_digest(edition)}; expected "
+            f"{rules.clean_set}, as the contest's first line names: dvc checkout"
         )
-    return found
+    return clean_images(edition)
 
 
 def checked_list(contest: Path, rules: ContestRules) -> EligibilityList:
@@ -113,48 +95,51 @@ def checked_list(contest: Path, rules: ContestRules) -> EligibilityList:
     return found
 
 
-def run_defence(folder: Path, contest: Contest, name: str) -> DefenceRun:
-    """One run of a defence of the contest in a folder.
+def eligibility_list(edition: Edition, rules: ContestRules) -> EligibilityList:
+    """The images of the edition's finished sets whose class is in one of the groups, as the first line names them."""
+    groups = rules.groups()
+    found: dict[str, tuple[Path, str]] = {}
+    for path, entry in checked_clean_images(edition, rules):
+        group = groups.group_of(entry.class_index)
+        if group is not None:
+            # an image in the sets of several models counts once
+            found.setdefault(entry.file_sha256, (path, groups.names[group]))
+    if not found:
+        raise CleansetError(f"{edition.folder}: no image of a class of the contest; expected some: run dvc pull")
+    return dict(sorted(found.items()))
+
+
+def run_defence(folder: Path, contest: Contest, name: str, hidden: EligibilityList) -> DefenceRun:
+    """One run of a defence of the contest in a folder, over an unpublished list, too.
 
     Raises CleansetError for a defence that fails, and for an image or a file of it that is missing or has changed.
     """
     edition = edition_of(folder)
+    objects = Objects(folder)
+    groups = contest.rules.groups()
     defence = contest.course(name).defence
-    known = published_list(edition, contest.rules)
-    hidden = checked_list(folder, contest.rules)
-    paths = _paths(known, Objects(folder), contest.images)
+    known = eligibility_list(edition, contest.rules)
+    paths = {sha: path for sha, (path, _) in known.items()} | {sha: objects.path(sha) for sha in contest.images}
+    # before the defence runs, which may take long
+    for sha, path in paths.items():
+        read_known(path, sha, "run cleanset contest check")
     for sha in hidden.keys() & paths.keys():
         raise CleansetError(f"{hidden[sha][0]}: a published image; expected only unpublished ones: remove it")
-    answer = _answering(edition, Objects(folder), defence, contest)
+    answer: ModelDefence | ProgramDefence
+    if defence.model is not None:
+        answer = ModelDefence(edition, defence.model, groups)
+    else:
+        answer = ProgramDefence(objects, defence, groups.names, contest.rules.limits.images_per_minute)
     answers, seconds = answer(paths)
-    found = None
-    if hidden:
-        figures = _figures(hidden, answer({sha: path for sha, (path, _) in hidden.items()})[0])
-        found = UnpublishedResult(list_sha256=list_digest(hidden), eligible=figures.is_eligible)
+    of_hidden = answer({sha: path for sha, (path, _) in hidden.items()})[0] if hidden else {}
     return DefenceRun(
         defence=name,
         model=answer.digest,
         images_per_minute=rounded_down(len(paths) / seconds * 60),
         eligibility=_figures(known, answers),
-        unpublished=found,
+        unpublished=_figures(hidden, of_hidden).is_eligible if hidden else None,
         answers={sha: answers[sha] for sha in contest.images},
     )
-
-
-def _answering(edition: Edition, objects: Objects, defence: Defence, contest: Contest) -> ModelDefence | ProgramDefence:
-    groups = contest.rules.groups()
-    if defence.model is not None:
-        return ModelDefence(edition, defence.model, groups)
-    return ProgramDefence(objects, defence, groups.names)
-
-
-def _paths(known: EligibilityList, objects: Objects, published: Mapping[str, object]) -> dict[str, Path]:
-    """The clean images and the published ones, by SHA-256. Raises CleansetError for one that is missing or changed."""
-    paths = {sha: path for sha, (path, _) in known.items()} | {sha: objects.path(sha) for sha in published}
-    # before the defence runs, which may take long
-    for sha, path in paths.items():
-        read_known(path, sha, "run cleanset contest check")
-    return paths
 
 
 def _figures(known: EligibilityList, answers: Mapping[str, str]) -> Eligibility:
@@ -169,32 +154,23 @@ def rounded_down(rate: float) -> float:
     return round(math.floor(rate / unit) * unit, 6)
 
 
-def number_of(count: int, what: str) -> str:
-    """A number of things, such as "1 run"."""
-    return f"{count} {what if count == 1 else f'{what}s'}"
-
-
-def recomputed(folder: Path, contest: Contest) -> list[str]:
+def recomputed(folder: Path, contest: Contest) -> Iterator[str]:
     """A line on each defence: the answers and figures of a model's runs are computed again, all but the rates.
 
     Raises CleansetError for a run of a model with another answer or figure than is computed.
     """
-    edition = edition_of(folder)
-    known = published_list(edition, contest.rules)
-    paths = _paths(known, Objects(folder), contest.images)
-    lines = []
     for name, course in sorted(contest.defences.items()):
-        runs = number_of(len(course.runs), "run")
         if course.defence.model is None:
-            lines.append(f"{name}: {runs} of a program, not computed again")
+            yield f"{name}: a program, whose runs are not computed again"
             continue
-        model = ModelDefence(edition, course.defence.model, contest.rules.groups())
-        answers, _ = model(paths)
-        expected = {"model": model.digest, "eligibility": _figures(known, answers), **answers}
+        expected = _figures_and_answers(run_defence(folder, contest, name, {}))
         for line in course.runs:
-            given = {"model": line.entry.model, "eligibility": line.entry.eligibility, **line.entry.answers}
+            given = _figures_and_answers(line.entry)
             for what in (each for each in given if given[each] != expected[each]):
                 wanted = f"expected {expected[what]}, as computed: void the run"
-                raise CleansetError(f"run of {name}: {short(what)} is {given[what]}; {wanted}")
-        lines.append(f"{name}: {runs} with the answers and figures that were computed again")
-    return lines
+                raise CleansetError(f"{line}, {name}: {short(what)} is {given[what]}; {wanted}")
+        yield f"{name}: all runs have the answers and figures that were computed again"
+
+
+def _figures_and_answers(run: DefenceRun) -> dict[str, object]:
+    return {"model": run.model, "eligibility": run.eligibility, **run.answers}

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.machine import without_garbage_collection
-from cleanset.studies.contest.courses import DefenceStanding, Shares, those_that_apply
+from cleanset.studies.contest.courses import DefenceCourse, DefenceStanding, Shares, those_that_apply
 from cleanset.studies.contest.entries import team_of
 from cleanset.studies.contest.log import Log
 from cleanset.studies.contest.rules import after
@@ -89,22 +89,19 @@ def standing(log: Log, on: datetime.date) -> Standing:
 def _shares_of_batches(contest: Contest, defences: Sequence[DefenceStanding]) -> Iterable[Shares]:
     """Each batch is shared equally among its defences that have won, once no other can still win.
 
-    Those with the same answers to all images count once.
+    Of those with the same answers to all images the first that was entered counts.
     """
     without = contest.rules.without_shares()
     for batch in {each.batch for each in defences} - {None}:
         members = [each for each in defences if each.batch == batch]
         if any(each.status in ("staked", "awaiting") for each in members):
             continue
-        alike: list[list[str]] = []
-        for name in [each.name for each in members if each.status == "won" and team_of(each.name) not in without]:
-            course = contest.defences[name]
-            same = [names for names in alike if course.answers_as(contest.defences[names[0]])]
-            if same:
-                same[0].append(name)
-            else:
-                alike.append([name])
-        yield from ({team_of(name): Fraction(1, len(alike) * len(names))} for names in alike for name in names)
+        won = {each.name for each in members if each.status == "won" and team_of(each.name) not in without}
+        sharing: list[DefenceCourse] = []
+        for course in (each for name, each in contest.defences.items() if name in won):
+            if not any(course.answers_as(other) for other in sharing):
+                sharing.append(course)
+        yield from ({team_of(each.defence.name): Fraction(1, len(sharing))} for each in sharing)
 
 
 def _summed(shares: Iterable[Shares]) -> Shares:

@@ -4,7 +4,7 @@ So also who may enter what, when, how much and only once: a line that breaks a r
 """
 
 import datetime
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -38,8 +38,6 @@ class Contest:
         """Images of a team on a day."""
         self.submitted = SubmittedImages()
         self.images = self.submitted.published
-        self.closing: defaultdict[datetime.date, set[str]] = defaultdict(set)
-        """By the last day for appeals, the images that may become final at its end."""
         self._given: dict[str, dict[str, set[str]]] = {}
         self._drawn: dict[str, dict[datetime.date, list[str]]] = {}
 
@@ -52,9 +50,10 @@ class Contest:
             self.on = after(self.on, 1)
 
     def _end_day(self) -> None:
-        for sha256 in sorted(self.closing.pop(self.on, ())):
-            self.images[sha256].end_day(self.on)
-            self.note_final(sha256)
+        for sha256, image in [*self.submitted.open.items()]:
+            if image.appeals_until == self.on:
+                image.end_appeals(self.on)
+                self.note_final(sha256)
         for course in self.defences.values():
             if course.stake is not None and course.settled is None:
                 found = course.standing(self.on)
@@ -234,8 +233,6 @@ def _answers(contest: Contest, line: Line[entries.AnswerFile]) -> None:
             if course.week != line.entry.week:
                 raise CleansetError(f"{short(sha256)} was not published on {line.entry.week}; expected one that was")
             course.answer(judge, answer, line.day, counts=counts)
-            if course.appeals_until is not None:
-                contest.closing[course.appeals_until].add(sha256)
 
 
 def _score_controls(contest: Contest, judge: str, new: Mapping[str, JudgeAnswer], drawn: Sequence[str]) -> None:

@@ -3,24 +3,19 @@
 import asyncio
 import datetime
 import sys
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Annotated
 
 from fastapi import FastAPI
 from jinja2 import Environment
 from nicegui import ui
-from pydantic import Field
 from starlette.responses import PlainTextResponse, Response
 
 from cleanset.errors import CleansetError
-from cleanset.images.outlines import MAX_COORDINATE
 from cleanset.plumbing.file_locks import only_run
 from cleanset.studies.contest.judge_page.session import JudgeSession
-from cleanset.studies.contest.judge_page.tab import JudgeTab
+from cleanset.studies.contest.judge_page.tab import JudgeKey, JudgeTab
 from cleanset.web import MIN_SHOWN_SECONDS, pages
-from cleanset.web.keys import SentKey
 
 AHEAD = 3
 """Number of images that the browser loads in advance."""
@@ -37,7 +32,7 @@ def render(tab: JudgeTab) -> str:
         "session": session,
         "task": task,
         "draft": draft,
-        "size": None if task is None or tab.instructions else _size(session, task.sha256),
+        "size": None if task is None or tab.instructions else session.size(task.sha256),
         "object": draft and draft.object_of(session.groups),
         "groups": session.groups,
         "done": sum(task.sha256 in session.answers for task in session.tasks),
@@ -48,13 +43,6 @@ def render(tab: JudgeTab) -> str:
     }
     mode = tab.state if tab.state in ("instructions", "end") else "image"
     return _templates().get_template(f"{mode}.html").render(content, mode=mode)
-
-
-def _size(session: JudgeSession, sha256: str) -> tuple[int, int] | None:
-    """The size of an image; None: it cannot be shown."""
-    with suppress(CleansetError):
-        return session.size(sha256)
-    return None
 
 
 @cache
@@ -69,20 +57,6 @@ _HEAD = """
 """
 
 
-Coordinate = Annotated[int, Field(ge=-MAX_COORDINATE, le=MAX_COORDINATE)]
-
-
-class JudgeKey(SentKey):
-    """A key of a judge: `point` of the image and `corner` of the outline, where a corner is set or moved.
-
-    Its subject is `JudgeTab.question`.
-    """
-
-    # JSON has lists, no tuples
-    point: Annotated[tuple[Coordinate, Coordinate], Field(strict=False)] | None = None
-    corner: int | None = None
-
-
 class JudgeElements(pages.KeyedTab):
     """The element in a browser that shows one tab and sends its keys."""
 
@@ -91,11 +65,6 @@ class JudgeElements(pages.KeyedTab):
     def render(self) -> dict[str, str]:
         """The whole page."""
         return {"judging": render(self._tab)}
-
-    def press(self, sent: JudgeKey) -> None:
-        """Carry out a key."""
-        seen = sent.subject if sent.is_subject_seen and any(sent.seen.values()) else None
-        self._tab.press(sent.key, seen, sent.point, sent.corner)
 
 
 def serve_images(app: FastAPI, session: JudgeSession) -> None:
@@ -108,7 +77,7 @@ def serve_images(app: FastAPI, session: JudgeSession) -> None:
             return PlainTextResponse("no such image\n", 404)
         try:
             data = session.photos.encoded(digests[token])
-        except (CleansetError, OSError, ValueError) as error:
+        except CleansetError as error:
             # for the terminal alone: a path might tell the judge where the image is from
             print(f"error: {error}", file=sys.stderr, flush=True)
             return PlainTextResponse("the image cannot be shown\n", 500, pages.FRESH)

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode_file
-from cleanset.images.outlines import Point, check_outline
+from cleanset.images.outlines import Point
 from cleanset.plumbing.files import read_bytes, replace_file
 from cleanset.plumbing.validation import Section, Sha256, shown, validate
 from cleanset.studies.contest.entries import AnswerFile, short
@@ -49,11 +49,6 @@ class JudgeDraft(Section):
             statements=[each for each in given if each is not None],
         )
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no question was answered."""
-        return not (self.contains or self.corners or self.statements)
-
     def object_of(self, groups: tuple[str, ...]) -> str | None:
         """The group whose largest object is asked about, once both groups are answered."""
         return None if len(self.contains) < len(groups) else self.answer(groups).object_of
@@ -67,11 +62,6 @@ class JudgeDraft(Section):
         if not self.closed:
             return "outline"
         return "statement" if len(self.statements) < len(STATEMENTS) else "done"
-
-    def close_outline(self, width: int, height: int) -> None:
-        """Finish the outline. Raises ValueError, and leaves it open, unless it is a simple polygon inside the image."""
-        check_outline(tuple(self.corners), width, height)
-        self.closed = True
 
     def take_back(self) -> bool:
         """Take the last step back; False if nothing was answered."""
@@ -141,15 +131,17 @@ class JudgeSession:
         self.tokens = {digest: secrets.token_urlsafe(12) for digest in digests}
         """By SHA-256, the name of an image in the browser, drawn anew for each server."""
         self.size = cache(self._size)
+        """Width and height of an image, in pixels; None if it cannot be shown."""
         self.left_last: JudgeTask | None = None
-        """The image that was left for later by the last key; None after another answer."""
+        """The image that was left for later by the last key; None after another one."""
         self._folder = folder / "answers" / judge
         self._entered = contest.judges.get(judge, JudgeRecord()).answers
         self.read_saved()
 
-    def _size(self, sha256: str) -> tuple[int, int]:
-        """Width and height of an image, in pixels. Raises CleansetError if it cannot be read."""
-        return decode_file(self.photos.read(sha256), short(sha256)).size
+    def _size(self, sha256: str) -> tuple[int, int] | None:
+        with suppress(CleansetError):
+            return decode_file(self.photos.read(sha256), short(sha256)).size
+        return None
 
     def _file(self, week: datetime.date) -> Path:
         return self._folder / f"{week}.yaml"
@@ -164,28 +156,18 @@ class JudgeSession:
         """In the order in which they were given; those that were entered stay without their file, too."""
         for answers in self._saved.values():
             self.answers |= answers
-        self.drafts: dict[str, JudgeDraft] = {}
-        """The unfinished answers by image."""
         kept: list[JudgeDraft] = []
         # without those that are damaged
         with suppress(FileNotFoundError, ValueError, CleansetError):
             kept = _DRAFTS.validate_json(read_bytes(self._folder / DRAFTS))
-        for draft in kept:
-            # nothing is saved without a key: the last question is asked again
-            if draft.step(self.groups) == "done":
-                draft.take_back()
-            if not draft.is_empty:
-                self.drafts[draft.image] = draft
+        self.drafts = {draft.image: draft for draft in kept if draft.contains}
+        """The unfinished answers by image."""
         places = {draft.image: place for place, draft in enumerate(kept)}
         self.tasks.sort(key=lambda task: places.get(task.sha256, len(places)))
 
     def waiting(self) -> list[JudgeTask]:
-        """The images without an answer, the current one first, those left for later last."""
+        """The images without an answer: the one that is asked about first, those left for later last."""
         return [task for task in self.tasks if task.sha256 not in self.answers]
-
-    def current(self) -> JudgeTask | None:
-        """The image that is asked about; None once all are answered."""
-        return next(iter(self.waiting()), None)
 
     def draft_of(self, task: JudgeTask) -> JudgeDraft:
         """The answers to an image so far, to be changed and kept."""
@@ -199,9 +181,9 @@ class JudgeSession:
             self._save(task, draft.answer(self.groups))
             del drafts[task.sha256]
         self._keep(drafts)
-        self.left_last = None
 
     def _keep(self, drafts: Mapping[str, JudgeDraft]) -> None:
+        self.left_last = None
         waiting = [task.sha256 for task in self.tasks if task.sha256 in drafts or task.sha256 not in self.answers]
         kept = [drafts.get(image) or JudgeDraft(image=image) for image in waiting]
         # an image may be left without an answer: then the order is all that is kept
@@ -227,23 +209,21 @@ class JudgeSession:
         self.answers.pop(task.sha256, None)
         self.answers |= own
 
-    def _ask(self, task: JudgeTask, place: int) -> None:
+    def _ask(self, task: JudgeTask, place: int, drafts: Mapping[str, JudgeDraft]) -> None:
         self.tasks.remove(task)
         self.tasks.insert(place, task)
+        self._keep(drafts)
 
     def leave(self, task: JudgeTask) -> None:
         """Leave the current image for later, with its answers so far."""
-        self._ask(task, len(self.tasks))
-        self._keep({**self.drafts, task.sha256: self.draft_of(task)})
+        self._ask(task, len(self.tasks), self.drafts)
         self.left_last = task
 
     def return_to_left(self) -> bool:
         """Go back to the image that was left by the last key; False if it was another one."""
         last = self.left_last
-        self.left_last = None
         if last is not None:
-            self._ask(last, 0)
-            self._keep(self.drafts)
+            self._ask(last, 0, self.drafts)
         return last is not None
 
     def reopen_last(self) -> bool:
@@ -255,8 +235,7 @@ class JudgeSession:
         task = by_name[mine[-1]]
         draft = JudgeDraft.of(task.sha256, self.answers[task.sha256], self.groups)
         draft.take_back()
-        self._ask(task, 0)
         # the draft first: a kill in between leaves the answers in two places, not in none
-        self._keep({**self.drafts, task.sha256: draft})
+        self._ask(task, 0, {**self.drafts, task.sha256: draft})
         self._save(task, None)
         return True

@@ -2,12 +2,15 @@
 
 import sys
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from cleanset.errors import CleansetError, cut
-from cleanset.images.outlines import MAX_CORNERS, Outline, Point
+from cleanset.images.outlines import MAX_CORNERS, Outline, check_outline
 from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeSession
 from cleanset.studies.contest.judging import CONTAINS, Contains, JudgeTask
+from cleanset.web.keys import SentKey
 
 ANSWER_OF_KEY: dict[str, Contains] = dict(zip("1234", CONTAINS, strict=True))
 STATED = {"y": True, "n": False}
@@ -23,24 +26,23 @@ _AT_IMAGE: Mapping[str, JudgeAction] = {**_AT_END, "s": "leave"}
 STATES: Mapping[JudgeState, Mapping[str, JudgeAction]] = {
     "instructions": {"Enter": "go_on", "Escape": "go_on", "?": "go_on"},
     "contains": {**dict.fromkeys(ANSWER_OF_KEY, "answer"), **_AT_IMAGE},
-    "outline": {"corner": "answer", "move": "answer", "Enter": "answer", **_AT_IMAGE},
+    "outline": {"corner": "answer", "Enter": "answer", **_AT_IMAGE},
     "statement": {**dict.fromkeys(STATED, "answer"), **_AT_IMAGE},
     "end": _AT_END,
 }
 """By state, what each key does; any other key is told to do nothing there."""
 
 
-class JudgePress(NamedTuple):
-    """A key, and what it says of an outline: beside the keys of a keyboard there are `corner` and `move`.
+class JudgeKey(SentKey):
+    """A key of a judge; its subject is `JudgeTab.question`. `corner` sets a corner of the outline, at `point`."""
 
-    `corner`: a new corner is at `point`; `move`: the corner with the number `corner`, from 0, is now at `point`.
-    `seen`: the question that had been on the screen, with its image; None for too short a time.
-    """
+    # JSON has lists, no tuples
+    point: Annotated[tuple[int, int], Field(strict=False)] | None = None
 
-    key: str
-    seen: str | None = None
-    point: Point | None = None
-    corner: int | None = None
+    @property
+    def question(self) -> str | None:
+        """The question that had been on the screen, with its image; None for too short a time."""
+        return self.subject if self.is_subject_seen and any(self.seen.values()) else None
 
 
 class JudgeTab:
@@ -59,7 +61,7 @@ class JudgeTab:
 
     @property
     def task(self) -> JudgeTask | None:
-        return self.session.current()
+        return next(iter(self.session.waiting()), None)
 
     @property
     def state(self) -> JudgeState:
@@ -88,21 +90,20 @@ class JudgeTab:
     def _at(self) -> tuple[str, Outline]:
         return self.question, () if self.task is None else tuple(self.session.draft_of(self.task).corners)
 
-    def press(self, key: str, seen: str | None, point: Point | None = None, corner: int | None = None) -> None:
-        """Carry out a key, with the values of a `JudgePress`."""
-        self.pressed += 1
+    def press(self, sent: JudgeKey) -> None:
+        """Carry out a key."""
         self._tell("")
-        action = STATES[self.state].get(key)
+        action = STATES[self.state].get(sent.key)
         if action in ("go_on", "instruct"):
             self.instructions = action == "instruct"
         elif action is None:
-            hint = "Enter leaves the instructions" if self.instructions else "? shows the instructions"
-            self._tell(f"{cut(key, MAX_KEY)} does nothing here; {hint}.")
+            hint = "Enter leaves the instructions" if self.instructions else "z takes back, ? shows the instructions"
+            self._tell(f"{cut(sent.key, MAX_KEY)} does nothing here; {hint}.")
         elif self._shown not in (None, self._at()):
             self._tell("Another tab has changed these answers: look at them, and press the key again.", is_error=True)
         else:
             try:
-                self._press_at_image(action, JudgePress(key, seen, point, corner))
+                self._press_at_image(action, sent)
             except (CleansetError, OSError) as error:
                 self._tell("Not saved: a file cannot be read or written. See the server's terminal.", is_error=True)
                 print(f"error: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
@@ -111,22 +112,22 @@ class JudgeTab:
         self.notice = notice
         self.is_error = is_error
 
-    def _press_at_image(self, action: JudgeAction, pressed: JudgePress) -> None:
+    def _press_at_image(self, action: JudgeAction, sent: JudgeKey) -> None:
         task = self.task
         if action == "undo" or task is None:
             self._undo(task)
             return
         draft = self.session.draft_of(task)
         if action == "leave":
-            kept = "" if draft.is_empty else ", with the answers so far"
+            kept = ", with the answers so far" if draft.contains else ""
             self.session.leave(task)
             self._tell(f"Left for later{kept}: the image comes again after the others; z goes back to it.")
-        elif pressed.seen != self.question:
+        elif sent.question != self.question:
             # it was pressed for the question before, or before anybody can have seen this image
             text = "This question has not been on the screen for half a second: look at the image, and answer again."
             self._tell(text, is_error=True)
         else:
-            self._answer(task, draft, pressed)
+            self._answer(task, draft, sent)
 
     def _undo(self, task: JudgeTask | None) -> None:
         draft = None if task is None else self.session.draft_of(task)
@@ -137,36 +138,29 @@ class JudgeTab:
         elif not self.session.reopen_last():
             self._tell("Nothing to take back: no answer that is not entered yet.")
 
-    def _answer(self, task: JudgeTask, draft: JudgeDraft, pressed: JudgePress) -> None:
+    def _answer(self, task: JudgeTask, draft: JudgeDraft, sent: JudgeKey) -> None:
         step = draft.step(self.session.groups)
         if step == "contains":
-            draft.contains.append(ANSWER_OF_KEY[pressed.key])
+            draft.contains.append(ANSWER_OF_KEY[sent.key])
         elif step == "statement":
-            draft.statements.append(STATED[pressed.key])
-        else:
-            self._outline(draft, pressed, self.session.size(task.sha256))
+            draft.statements.append(STATED[sent.key])
+        elif size := self.session.size(task.sha256):
+            self._outline(draft, sent, size)
         self.session.keep(task, draft)
 
-    def _outline(self, draft: JudgeDraft, pressed: JudgePress, size: tuple[int, int]) -> None:
-        if pressed.key == "Enter":
+    def _outline(self, draft: JudgeDraft, sent: JudgeKey, size: tuple[int, int]) -> None:
+        """Set a corner, or finish the outline if it is a simple polygon inside an image of this size."""
+        if sent.key == "Enter":
             try:
-                draft.close_outline(*size)
+                check_outline(tuple(draft.corners), *size)
+                draft.closed = True
             except ValueError as error:
                 text = str(error)
                 self._tell(f"{text[:1].upper()}{text[1:]}.", is_error=True)
-        elif pressed.point is not None:
-            # the point of the image that is nearest
-            x, y = (max(0, min(each, most)) for each, most in zip(pressed.point, size, strict=True))
-            self._corner(draft, (x, y), pressed.corner if pressed.key == "move" else len(draft.corners))
-
-    def _corner(self, draft: JudgeDraft, point: Point, place: int | None) -> None:
-        """Set a corner, or move the one at a place."""
-        if place is None or not 0 <= place <= len(draft.corners):
-            return
-        if point in draft.corners[:place] + draft.corners[place + 1 :]:
-            if place < len(draft.corners):
-                self._tell("Two corners cannot be at one place: the corner stays where it was.")
-        elif place == MAX_CORNERS:
+        elif len(draft.corners) == MAX_CORNERS:
             self._tell(f"An outline has at most {MAX_CORNERS} corners.")
-        else:
-            draft.corners[place : place + 1] = [point]
+        elif sent.point is not None:
+            # the point of the image that is nearest; a double click sets one corner
+            x, y = (max(0, min(each, most)) for each, most in zip(sent.point, size, strict=True))
+            if (x, y) not in draft.corners:
+                draft.corners.append((x, y))

@@ -3,7 +3,7 @@
 import "../web/seen.js";
 import { isTaken, meaningOf } from "../web/keyboard.js";
 import { announce, emitKey, isUnanswered, loadAhead, sight, view, whenDrawn } from "../web/view.js";
-import { drag, endDrag, isDrawing, outlineKey, position, restoreOutline, startDrag, wasDragged } from "./outline.js";
+import { isDrawing, outlineKey, position, restoreOutline } from "./outline.js";
 
 const NAMED = new Set(["Enter", "Escape", "Backspace"]);
 const SIGNS = new Set(["?", "+", "=", "-", " "]); // what they mean comes before the digit at their place
@@ -55,21 +55,15 @@ addEventListener(
 addEventListener("click", (event) => {
   const button = event.target.closest("button[data-key]");
   if (button) press(button.dataset.key, {}, button);
-  else if (event.target.closest("#outline.drawing") && !wasDragged()) press("corner", { point: position(event) });
+  else if (event.target.closest("#outline.drawing")) press("corner", { point: position(event) });
 });
 addEventListener("mousedown", (event) => {
   if (!event.target.closest("button[data-key], #outline")) return;
   event.preventDefault(); // a button that is clicked does not take the keyboard's focus
   document.activeElement.blur();
-  if (event.target.closest("#outline")) startDrag(event);
-});
-addEventListener("mouseup", (event) => {
-  const sent = endDrag(event);
-  if (sent) press(sent.key, sent);
 });
 // the edge from the last corner to the mouse
 addEventListener("mousemove", (event) => {
-  drag(event);
   const edge = document.querySelector("#next-edge");
   if (!edge) return;
   const over = event.target.closest("#outline.drawing");

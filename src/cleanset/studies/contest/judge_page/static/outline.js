@@ -1,8 +1,7 @@
-// The image on its stage, each of its pixels as a whole number of device pixels, and the outline: a cursor for the
-// keyboard, and corners that are dragged. All places are in pixels of the image; the server keeps the corners.
+// The image on its stage, each of its pixels as a whole number of device pixels, and the outline with a cursor for the
+// keyboard. All places are in pixels of the image; the server keeps the corners.
 import "../web/pixels.js";
 
-const NEAR_PIXELS = 9;
 const MAX_ZOOM = 8; // times what fits
 const MARGIN = 16;
 const SCROLL_PIXELS = 80;
@@ -11,7 +10,6 @@ const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], A
 let image = ""; // the one that cursor and steps are of
 let cursor = null;
 let cell = null; // the part of the image that digits have chosen: left, top, width, height
-let held = null; // the number of the corner that the keyboard or the mouse moves
 let steps = 0; // of device pixels for each pixel, above what fits
 let scroll = [0, 0];
 let restored = null; // the element, which every new rendering replaces
@@ -20,20 +18,10 @@ const drawing = () => document.querySelector("#outline.drawing");
 export const isDrawing = () => drawing() !== null;
 const stage = () => document.querySelector(".stage");
 const size = () => drawing().viewBox.baseVal;
-const corners = () => [...drawing().querySelectorAll("path.corner")];
-const place = (corner) => corner.getAttribute("d").match(/\d+/g).slice(0, 2).map(Number);
 
 export function position(event) {
   const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(drawing().getScreenCTM().inverse());
   return [Math.round(point.x), Math.round(point.y)];
-}
-
-// The corner nearest to a place, if it is within some pixels of the screen.
-function cornerNear([x, y], limit) {
-  const scale = drawing().getScreenCTM().a;
-  const far = corners().map((corner) => Math.hypot(place(corner)[0] - x, place(corner)[1] - y) * scale);
-  const nearest = far.indexOf(Math.min(...far));
-  return nearest >= 0 && far[nearest] <= limit ? nearest : null;
 }
 
 // Keys of the outline; what to send, or null if nothing has to be. Undefined for a key of somebody else's. `name`: what
@@ -71,43 +59,10 @@ export function outlineKey(event, name) {
     document.querySelector("#cursor")?.scrollIntoView({ block: "nearest", inline: "nearest" });
     return null;
   }
-  if (name === "m" && held === null) {
-    held = cornerNear(cursor, Infinity);
-    if (held !== null) cursor = place(corners()[held]);
-    showCursor();
-    return null;
-  }
-  if (name !== " " && name !== "m") return undefined;
-  const sent = held === null ? { key: "corner", point: cursor } : { key: "move", point: cursor, corner: held };
-  [held, cell] = [null, null];
-  return sent;
+  if (name !== " ") return undefined;
+  cell = null;
+  return { key: "corner", point: cursor };
 }
-
-// --- the mouse: a corner is dragged; anywhere else a click sets one --------------------------------
-
-let dragged = false;
-export function startDrag(event) {
-  dragged = false;
-  if (event.button !== 0) return;
-  held = drawing() ? cornerNear(position(event), NEAR_PIXELS) : null;
-}
-export function drag(event) {
-  if (held === null || event.buttons !== 1 || !drawing()) return;
-  dragged = true;
-  [cursor, cell] = [position(event), null];
-  showCursor();
-}
-// What to send when the mouse is released: nothing for a click without a drag.
-export function endDrag(event) {
-  if (held === null || !dragged || !drawing()) {
-    if (event.button === 0 && !dragged) held = null;
-    return null;
-  }
-  const sent = { key: "move", point: position(event), corner: held };
-  [held, cursor] = [null, null];
-  return sent;
-}
-export const wasDragged = () => dragged;
 
 // --- how large the image is ------------------------------------------------------------------------
 
@@ -172,7 +127,6 @@ function showCursor() {
   const arm = 9 / drawing().getScreenCTM().a;
   const [x, y] = cursor;
   cross.id = "cursor";
-  cross.setAttribute("class", held === null ? "" : "held");
   const [left, top, wide, high] = cell ?? [];
   const grid = cell ? [0, 1, 2, 3].map((n) => `M${left + (n * wide) / 3} ${top}v${high}M${left} ${top + (n * high) / 3}h${wide}`) : [];
   cross.setAttribute("d", `M${x - arm} ${y}h${2 * arm}M${x} ${y - arm}v${2 * arm}${grid.join("")}`);
@@ -181,13 +135,12 @@ function showCursor() {
 
 export function restoreOutline() {
   const shown = document.querySelector(".stage img[data-image]")?.dataset.image ?? "";
-  if (shown !== image) [image, cursor, cell, held, steps, scroll] = [shown, null, null, null, 0, [0, 0]];
+  if (shown !== image) [image, cursor, cell, steps, scroll] = [shown, null, null, 0, [0, 0]];
   const area = stage();
   if (area && area !== restored) {
     layOut();
     area.scrollTo(...scroll);
   }
   restored = area;
-  if (held !== null && drawing() && held >= corners().length) held = null; // it was removed
   if (!document.querySelector("#cursor")) showCursor();
 }
