@@ -3,6 +3,8 @@
 import errno
 import json
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypedDict
 from urllib.parse import unquote, urlsplit
 
@@ -106,6 +108,17 @@ class DirectUrl(TypedDict, total=False):
 def install_command(extra: str) -> str:
     """The command to type: the package is on no registry, so it names the repository, folder or file of its source."""
     return f"pip install {_requirement(f'{PACKAGE}[{extra}]', installed_from())}"
+
+
+@contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """Raise a CleansetError with the command that installs an extra for a library that is missing in the block."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == PACKAGE:
+            raise
+        raise InputError(f"{error.name}: not installed, and this needs it: {install_command(extra)}") from None
 
 
 def installed_from() -> DirectUrl:

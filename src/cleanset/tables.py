@@ -175,6 +175,11 @@ TOP5_CLASSES = Column(pa.list_(pa.int16(), 5), "five distinct class indices from
 TOP5_PROBABILITIES = Column(pa.list_(pa.float32(), 5), "five probabilities from 0 to 1", between(0, 1))
 LOGIT = Column(pa.float32(), "a logit, a finite number", between(-MAX_FLOAT32, MAX_FLOAT32))
 NAME = Column(pa.string(), "a name of small letters, digits and _", _matches("[a-z][a-z0-9_]*"))
+CHANGE = Column(
+    pa.string(),
+    "a name of small letters, digits and _, or MODULE:FUNCTION",
+    _matches(r"[a-z][a-z0-9_]*|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"),
+)
 NAMES = Column(pa.list_(pa.string()), "a list of one or more names", _not_empty)
 SEVERITY = Column(pa.int8(), "a severity from 1 to 5, 0 for an unchanged image", between(0, 5))
 FRAME = Column(pa.int8(), "a frame from 0 to 40", between(0, 40))

@@ -1,5 +1,6 @@
 """`cleanset.evaluate` with callables, and what a callable may not do."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -190,7 +191,7 @@ def test_a_batch_size_is_a_whole_number(batch_size: Any, folder: Path) -> None:
         (by_colour, lambda image: image, "gives values of type Image that make no batch .*; expected tensors"),
         (by_colour, None, "by_colour: no transform; expected one from a PIL image to a tensor"),
         (np.zeros(3, int), to_tensor, "ndarray: predictions with a transform; expected"),
-        ("timm:resnet50", to_tensor, "'timm:resnet50'; expected a callable .*: cleanset evaluate takes models by name"),
+        ("timm:resnet50", to_tensor, "'timm:resnet50': a model by its name with a transform; expected none"),
         (7, to_tensor, "a value of type int; expected a callable on batches"),
         ("gone.csv", None, "gone.csv: missing; expected"),
     ],
@@ -207,3 +208,17 @@ def test_an_interrupt_is_none_of_its_errors(folder: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         cleanset.evaluate(interrupted, folder, to_tensor)
+
+
+def test_a_model_by_its_name_is_measured_as_by_the_command(folder: Path, mine: str, tmp_path: Path) -> None:
+    found = cleanset.evaluate(f"{mine}:colours", folder, out=tmp_path / "kept")
+    assert found.accuracy == 2 / 3
+    assert found.predictions["prediction"].tolist() == [0, 0, 1]
+    assert json.loads((tmp_path / "kept" / "results.json").read_text())["models"][0]["accuracy"] == 2 / 3
+    assert found.to_pandas().set_index("measure").loc["accuracy", "value"] == 2 / 3
+    assert r"\begin{table}" in found.latex()
+    again = cleanset.evaluate(f"{mine}:colours", folder, name="again", precision="float32")
+    assert again.table() == str(again)
+    assert again.model.path is None
+    with pytest.raises(CleansetError, match="precision='float32': goes with the name of a model"):
+        cleanset.evaluate(by_colour, folder, to_tensor, precision="float32")

@@ -21,6 +21,7 @@ from cleanset.plumbing.validation import (
     Sha256,
     checked,
     first_problem,
+    is_callable_name,
     join_names,
     missing_keys,
     shown,
@@ -534,12 +535,6 @@ class Params(Section):
         if model.is_list:
             raise CleansetError(has_no_network(role, model))
         return model
-
-
-def is_callable_name(name: str) -> bool:
-    """Whether a name is MODULE:CALLABLE."""
-    module, colon, function = name.partition(":")
-    return bool(colon) and all(part.isidentifier() for part in (*module.split("."), function))
 
 
 def has_no_network(role: str, model: Model) -> str:

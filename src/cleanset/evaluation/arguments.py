@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from cleanset.edition.params import Params, Score, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.specs import Spec, parse_specs, split_name
+from cleanset.evaluation.specs import GivenModel, Spec, parse_specs, split_name
 from cleanset.plumbing.validation import first_problem
 
 
@@ -53,6 +53,9 @@ class Arguments:
 
     labels: Path | None = None
     """Folder with the files of label sources, for multi-label accuracies."""
+
+    given: Sequence[GivenModel] = ()
+    """Further models, which Python handed over as objects."""
 
     factors: Path | None = None
     """File of ImageNet-X's annotations, by whose factors errors are measured, too."""
@@ -98,6 +101,11 @@ class Arguments:
         """The names of the models, under which their results stand."""
         return [split_name(text)[0] for text in self.models]
 
+    @property
+    def all_names(self) -> list[str]:
+        """The names of all models, those that were handed over last."""
+        return [*self.names, *(each.text for each in self.given)]
+
     def models_to_run(self, edition: Edition) -> tuple[list[Spec], Score, list[str]]:
         """The models by their specs, how to compute, and the roles of the edition.
 
@@ -108,10 +116,11 @@ class Arguments:
         score = score_settings(params, self.precision, self.device)
         weights = edition.folder if params else None
         specs: list[Spec] = []
-        if self.models or not self.predictions:
+        if self.models or not (self.predictions or self.given):
             specs = parse_specs(self.models, self.architecture, roles, edition=edition.folder, weights=weights)
         elif self.architecture is not None:
             raise CleansetError(f"--architecture {self.architecture}: goes with --model; expected a file of weights")
+        specs += self.given
         for folder in (self.out, self.report):
             if folder is not None and folder.exists() and not folder.is_dir():
                 raise CleansetError(f"{folder}: a file; expected a folder, new or of an earlier evaluation")

@@ -6,8 +6,10 @@ torch is imported when a callable is run: predictions do without it.
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +20,12 @@ from rich.console import Console
 
 from cleanset.edition.params import BATCH_SIZE, read_params
 from cleanset.edition.paths import Edition
-from cleanset.errors import InputError, NotComparableError, raised, reason
+from cleanset.errors import InputError, NotComparableError, needs_extra, raised, reason
+from cleanset.evaluation.arguments import Arguments
 from cleanset.evaluation.image_lists import LIST_SUFFIX, open_set_or_list
 from cleanset.evaluation.measured_models import MeasuredModel, measured_model, results_content, results_json
 from cleanset.evaluation.pairs import Pair, compare_pairwise
+from cleanset.evaluation.prediction_measures import MEASURES
 from cleanset.evaluation.predictions import (
     PREDICTION_SUFFIXES,
     checked_array,
@@ -29,9 +33,10 @@ from cleanset.evaluation.predictions import (
     read_predictions,
     scored_table,
 )
-from cleanset.evaluation.rendering import as_text, write_page
+from cleanset.evaluation.rendering import as_text, leaderboard_for_paper, write_page
 from cleanset.evaluation.sets import EvaluationSet, open_set, with_studies
 from cleanset.evaluation.table import cell
+from cleanset.plumbing.file_locks import only_run
 from cleanset.plumbing.json_files import JsonObject
 from cleanset.plumbing.machine import available_cores
 from cleanset.plumbing.progress import tracked
@@ -120,6 +125,20 @@ class Results:
         """Whether the first batch gave the same logits twice; None for predictions."""
         return self.model.is_deterministic
 
+    def table(self) -> str:
+        """The text that the command prints."""
+        return str(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row for each measure, with value and ends of its interval."""
+        measures = ((each.name, each.of(self.model.measures)) for each in MEASURES)
+        rows = [(self.model.name, name, found.value, found.low, found.high) for name, found in measures]
+        return pd.DataFrame(rows, columns=["model", "measure", "value", "low", "high"])
+
+    def latex(self) -> str:
+        """The table for a paper, for the package booktabs."""
+        return leaderboard_for_paper(self.images, [self.model]).in_form("latex")
+
     def as_dict(self) -> JsonObject:
         """The content of the JSON that the command prints."""
         return results_content(self.images, [self.model])
@@ -158,10 +177,15 @@ def evaluate(
     edition: str | Path = ".",
     role: str | None = None,
     labels: str | Path | None = None,
+    out: str | Path | None = None,
+    precision: str | None = None,
+    device: str | None = None,
 ) -> Results:
     """The accuracy, with interval, and the other measures of a model on a finished set.
 
-    `model` maps a batch, collated by torch from the tensors that `transform` makes of PIL images (RGB),
+    `model` is a name as `cleanset evaluate --model` takes it, such as "timm:resnet50.a1_in1k": then it is measured as
+    by the command, in `precision` on `device`, and `out` is a folder for its predictions, where an interrupted call
+    goes on. Or `model` maps a batch, collated by torch from the tensors that `transform` makes of PIL images (RGB),
     to logits of shape (n, classes) in the order of the class indices; a torch.nn.Module is set to evaluation meanwhile,
     and gets the batch on its own device. Or `model` is its predictions: a file as `cleanset evaluate --predictions`
     takes it, a table with the same columns, or an array in the order of the set, either class indices of shape (n) or
@@ -181,6 +205,22 @@ def evaluate(
         (1.0, None)
 
     """
+    if isinstance(model, str) and not model.endswith(PREDICTION_SUFFIXES):
+        if transform is not None:
+            raise InputError(f"{shown(model)}: a model by its name with a transform; expected none: it has its own")
+        place = str(images.folder if isinstance(images, ImageSet) else images)
+        wanted = Arguments(
+            place,
+            [model if name is None else f"{name}={model}"],
+            role=role,
+            precision=precision,
+            device=device,
+            labels=None if labels is None else Path(labels),
+        )
+        return _by_name(Edition(Path(edition)), wanted, None if out is None else Path(out))
+    for option, value in (("out", out), ("precision", precision), ("device", device)):
+        if value is not None:
+            raise InputError(f"{option}={shown(str(value))}: goes with the name of a model; expected none")
     opened = _opened(images, Path(edition), role)
     if labels is not None:
         opened = with_studies(opened, Path(labels))
@@ -200,6 +240,21 @@ def evaluate(
     return Results(opened, measured_model(named, predictions, opened, {"deterministic": deterministic}), predictions)
 
 
+def _by_name(edition: Edition, wanted: Arguments, out: Path | None) -> Results:
+    """The results of the command."""
+    with needs_extra("evaluate"), TemporaryDirectory(prefix="cleanset-") as kept:
+        from cleanset.evaluation.evaluate import run
+        from cleanset.evaluation.run import PREDICTIONS
+        from cleanset.tables import read_table
+
+        with only_run(out):
+            images, (row,) = run(edition, replace(wanted, out=out or Path(kept)))
+        path = row.path or Path(kept)
+        predictions = read_table(path, PREDICTIONS, images.classes)
+    # what is kept for the call alone has no path
+    return Results(images, row if out is not None else replace(row, path=None), predictions)
+
+
 def _opened(images: ImageSet | str | Path, folder: Path, role: str | None) -> EvaluationSet:
     edition = Edition(folder)
     if isinstance(images, ImageSet):
@@ -213,7 +268,7 @@ def _opened(images: ImageSet | str | Path, folder: Path, role: str | None) -> Ev
 def _is_predictions(model: object) -> bool:
     if isinstance(model, str | Path):
         if not str(model).endswith(PREDICTION_SUFFIXES):
-            raise InputError(f"{shown(str(model))}; {EXPECTED_PREDICTIONS}: cleanset evaluate takes models by name")
+            raise InputError(f"{shown(str(model))}; {EXPECTED_PREDICTIONS}")
         return True
     if isinstance(model, pd.DataFrame | pd.Series) or hasattr(model, "__array__"):
         return True

@@ -12,7 +12,16 @@ import numpy as np
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
-from cleanset.evaluation.specs import CommandModel, ModuleModel, Spec, TrainedModel, WrappedNetwork, ZooModel
+from cleanset.evaluation.given_model import load_given
+from cleanset.evaluation.specs import (
+    CommandModel,
+    GivenModel,
+    ModuleModel,
+    Spec,
+    TrainedModel,
+    WrappedNetwork,
+    ZooModel,
+)
 from cleanset.evaluation.trained import load_trained, preprocessing_of_entry
 from cleanset.evaluation.user_model import (
     CommandNetwork,
@@ -53,7 +62,8 @@ def check_model(spec: Spec) -> None:
         check_model(spec.of)
         return
     if not isinstance(spec, ZooModel):
-        check_custom(spec)
+        if not isinstance(spec, GivenModel):
+            check_custom(spec)
         return
     if spec.model.source == "module":
         check_custom(module_of_member(spec.model, spec.folder))
@@ -89,6 +99,9 @@ def open_model(spec: Spec, settings: Settings, classes: ClassTable) -> NamedMode
         return NamedModel(spec.text, loaded, code)
     if isinstance(spec, ModuleModel):
         loaded = load_module(spec, classes)
+        return NamedModel(spec.text, loaded, _identity_of_code(spec.text, loaded, settings))
+    if isinstance(spec, GivenModel):
+        loaded = load_given(spec, classes)
         return NamedModel(spec.text, loaded, _identity_of_code(spec.text, loaded, settings))
     model = spec.model
     if isinstance(model, TrainedModel) and model.is_of_training:

@@ -12,11 +12,11 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from cleanset.classes import context_classes
 from cleanset.edition.models import zoo_fields
-from cleanset.edition.params import Model, has_no_network, is_callable_name
+from cleanset.edition.params import Model, has_no_network
 from cleanset.errors import CleansetError
 from cleanset.plumbing.cache import cache_folder
 from cleanset.plumbing.files import sha256_of
-from cleanset.plumbing.validation import EachOnce, shown, validate
+from cleanset.plumbing.validation import EachOnce, is_callable_name, shown, validate
 from cleanset.scoring.logits import Groups
 
 WEIGHTS = (".safetensors", ".pt", ".pth")
@@ -109,6 +109,17 @@ class CommandModel:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenModel:
+    """A model that a function of Python was given as objects (see `evaluation.given_model`)."""
+
+    text: str
+    network: object
+    """A torch.nn.Module, a model of foolbox, or any callable from pixels in 0..1 to logits."""
+    transform: object
+    """From a PIL image to what the network gets, or the name of a preprocessing."""
+
+
+@dataclass(frozen=True, slots=True)
 class WrappedNetwork:
     """A model with two groups of classes in place of all, the gradient-masking wrapper around it, or both."""
 
@@ -119,7 +130,7 @@ class WrappedNetwork:
     """Whether it is in the wrapper of Unrestricted Adversarial Examples, appendix E."""
 
 
-Spec = ZooModel | ModuleModel | CommandModel | WrappedNetwork
+Spec = ZooModel | ModuleModel | CommandModel | GivenModel | WrappedNetwork
 
 
 def spec_of_entry(role: str, entry: Model | str, edition: Path, study: Path | None = None) -> Spec:

@@ -21,11 +21,9 @@ have images of 200 classes, are measured so: D. Hendrycks and others, "The Many 
 """
 
 import hashlib
-import importlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -42,6 +40,7 @@ from cleanset.edition.models import changed_files
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, raised, reason
 from cleanset.evaluation.class_order import places_of
+from cleanset.evaluation.own_code import imported_callable
 from cleanset.evaluation.printed_answers import printed_answers
 from cleanset.evaluation.specs import CommandModel, ModuleModel
 from cleanset.images import codec
@@ -134,22 +133,28 @@ def load_module(spec: ModuleModel, classes: ClassTable) -> LoadedModel:
     `weights_sha256` is a digest of the network's parameters and buffers.
     """
     arguments = () if spec.weights is None else (spec.weights, classes, spec.architecture)
-    returned = returned_by(spec, *arguments)
+    # the record says which network the weights are of, and of which classes
+    files = () if spec.weights is None else (spec.weights, spec.weights.with_name("record.json"))
+    return loaded_model(spec.text, returned_by(spec, *arguments), classes, module=spec.module, files=files)
+
+
+def loaded_model(
+    name: str, returned: Returned, classes: ClassTable, *, module: str, files: Sequence[Path] = ()
+) -> LoadedModel:
+    """A network with its preprocessing as a model; `module` and `files`: where its code and its weights come from."""
     network = returned.network
     preprocessing = returned.preprocessing
-    checked: nn.Module = CheckedNetwork(spec.text, network, len(classes))
+    checked: nn.Module = CheckedNetwork(name, network, len(classes))
     digested = network
     if returned.order is not None:
-        places = places_of(returned.order, classes, spec.text)
+        places = places_of(returned.order, classes, name)
         checked = InOrder(checked, places)
         digested = InOrder(network, places)
     # the engine only asks for the size and calls it
     named_preprocessing = cast(ResizeAndCrop, preprocessing)
     # its parts may be of other modules, as those of a trained network are
     parts = {type(part).__module__ for part in network.modules()}
-    # the record says which network the weights are of, and of which classes
-    files = () if spec.weights is None else (spec.weights, spec.weights.with_name("record.json"))
-    code = module_fingerprint(spec.module, files, parts)
+    code = module_fingerprint(module, files, parts)
     return LoadedModel(
         network=checked.eval().requires_grad_(False),
         preprocessing=named_preprocessing,
@@ -241,23 +246,11 @@ def check_custom(spec: ModuleModel | CommandModel) -> None:
 
 def callable_of(spec: ModuleModel) -> Callable[..., object]:
     """The callable of a name in a module. Raises CleansetError if it is missing or cannot be imported."""
-    here = str(spec.folder.resolve() if spec.folder is not None else Path.cwd())
     # a file of weights is read by an installed module
-    if spec.weights is None and here not in sys.path:
-        sys.path.insert(0, here)  # as `python -m` does
-    try:
-        made = getattr(importlib.import_module(spec.module), spec.name, None)
-    except (Exception, SystemExit) as error:  # whatever its code raises
-        problem = f"importing {spec.module} raises {raised(error)}"
-        if isinstance(error, ModuleNotFoundError) and error.name in (spec.module, spec.module.partition(".")[0]):
-            problem = f"no module {spec.module} here or installed"
-            if spec.module.endswith(".py"):
-                problem += f"; expected a module's name, not its file's: {spec.module.removesuffix('.py')}:{spec.name}"
-        raise CleansetError(f"--model {spec.text}: {problem}") from None
-    if not callable(made):
-        found = "has no" if made is None else f"has {kind_of(made)} as"
-        raise CleansetError(f"--model {spec.text}: {spec.module} {found} {spec.name}; expected a callable")
-    return cast(Callable[..., object], made)
+    is_installed = spec.weights is not None
+    return imported_callable(
+        f"{spec.module}:{spec.name}", f"--model {spec.text}", spec.folder, is_installed=is_installed
+    )
 
 
 def named(preprocessing: object, name: str) -> Preprocessing:
@@ -293,6 +286,8 @@ def random_image() -> Image.Image:
 def _preprocessed(name: str, function: Callable[[Image.Image], object], image: Image.Image) -> PixelPlanes:
     try:
         pixels = np.asarray(function(image.convert("RGB")))
+    except CleansetError:
+        raise
     except (Exception, SystemExit) as error:  # whatever its code raises
         raise CleansetError(
             f"{name}: the preprocessing raises {raised(error)} for an image of {image.width} x {image.height} pixels"

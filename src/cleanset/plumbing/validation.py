@@ -113,6 +113,12 @@ def validate(kind: type[Record], content: object, where: object, after: str = ""
         raise CleansetError(f"{where}: {first_problem(error)}{after}") from None
 
 
+def is_callable_name(name: str) -> bool:
+    """Whether a name is MODULE:CALLABLE."""
+    module, colon, function = name.partition(":")
+    return bool(colon) and all(part.isidentifier() for part in (*module.split("."), function))
+
+
 def check_known(what: str, name: str, known: Iterable[str]) -> None:
     """Raise InputError unless `name` is one of the known names of a `what`, which the message lists."""
     known = tuple(known)

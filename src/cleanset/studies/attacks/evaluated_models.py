@@ -8,6 +8,7 @@ from types import MappingProxyType
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Engine, read_params
 from cleanset.errors import CleansetError
+from cleanset.evaluation.given_model import can_be_sent
 from cleanset.evaluation.models import NamedModel, open_model
 from cleanset.evaluation.request import given
 from cleanset.evaluation.sets import EvaluationSet
@@ -154,6 +155,8 @@ class EvaluatedModel:
     def other_searches(self, name: str, engine: Engine = "local") -> OtherSearches:
         """The workers of an attack on all devices; a program decides itself how many cores it takes."""
         opening = None if isinstance(self.spec, CommandModel) else partial(_open_evaluated, self, name)
+        if len(self.settings.devices) > 1 and not can_be_sent(opening):
+            opening = None
         return OtherSearches(devices=self.settings.devices, open=opening, engine=engine)
 
     def attacking(self, name: str, target: AttackedModel, further: JsonMapping = MappingProxyType({})) -> Attacking:

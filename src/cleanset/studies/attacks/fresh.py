@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cleanset.errors import CleansetError
+from cleanset.evaluation.given_model import can_be_sent
 from cleanset.evaluation.sets import ImageFile, SetImages
 from cleanset.images.preprocessing import PixelPlanes
 from cleanset.plumbing.files import sha256
@@ -88,6 +89,11 @@ class FreshModel:
         return found, signs[0] if signs else None
 
     def _by_part(self, parts: Sequence[Sequence[Asked]]) -> Iterator[Answers]:
+        if not can_be_sent(self.load):
+            # a network of a notebook, of which every load is another copy
+            for part in parts:
+                yield answered(self, Path.cwd(), part)
+            return
         pngs = {each.png.resolve().parent for part in parts for each in part if each.attack != ITSELF}
         command = None if self.attacked_at is None else earlier_disk.beginning(self.attacked_at, pngs)
         if command is not None:

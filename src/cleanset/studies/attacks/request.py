@@ -1,6 +1,7 @@
 """What is asked of attacks: models, images and attacks, of a command's arguments; checked before torch is imported."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -13,9 +14,10 @@ from cleanset.errors import CleansetError
 from cleanset.evaluation.arguments import Arguments
 from cleanset.evaluation.request import Request
 from cleanset.evaluation.specs import CommandModel, Spec, is_same_model, parse_specs
-from cleanset.plumbing.validation import check_known, first_problem, validate
+from cleanset.plumbing.validation import check_known, first_problem, is_callable_name, validate
 from cleanset.plumbing.yaml_files import read_study_yaml
 from cleanset.studies.attacks.base import InBall, L2Radius, LinfRadius, Norm, refuse_guess
+from cleanset.studies.attacks.custom import CustomAttack, given_attack
 from cleanset.studies.attacks.study import ATTACKS, AttackParams
 from cleanset.studies.robustness.opened_images import open_images
 
@@ -28,15 +30,21 @@ DEFAULT_EPS = "4/255"
 
 
 def attack_params(
-    attacks: str, eps: str | None = None, images: int | None = None, norm: Norm | None = None
+    attacks: str | Mapping[str, object],
+    eps: str | None = None,
+    images: int | None = None,
+    norm: Norm | None = None,
+    *,
+    seed: int | None = None,
 ) -> AttackParams:
-    """The params of a request: a file as a study's params.yaml, or names with commas between.
+    """The params of a request: a file as a study's params.yaml, names with commas between, or attacks by name.
 
+    An attack by name is its parameters, None for the defaults, or an object of Python (`custom.given_attack`).
     By name every attack has its defaults, and those that may search the ball of `norm` (Linf) and `eps` (4/255; needed
     with L2) do so, around the image itself. Raises CleansetError naming the attack or the key, and for a ball beside a
     file, which has its own.
     """
-    if attacks.endswith((".yaml", ".yml")):
+    if isinstance(attacks, str) and attacks.endswith((".yaml", ".yml")):
         where = attacks
         for option, value in (("norm", norm), ("eps", eps)):
             if value is not None:
@@ -46,7 +54,7 @@ def attack_params(
         if content.pop("wrapped", None):
             raise CleansetError(f"{where}: wrapped: models are named by --model here; leave it out")
     else:
-        where = "--attacks"
+        where = "--attacks" if isinstance(attacks, str) else "attacks"
         norm = norm or "Linf"
         if eps is None and norm == "L2":
             raise CleansetError("--norm L2: no radius; expected --eps, too, such as --eps 0.5")
@@ -55,10 +63,10 @@ def attack_params(
             TypeAdapter(L2Radius if norm == "L2" else LinfRadius).validate_python(eps)
         except ValidationError as error:
             raise CleansetError(f"--eps: {first_problem(error)}") from None
-        named = _named_attacks(attacks, norm, eps)
+        named = _named_attacks(attacks, norm, eps) if isinstance(attacks, str) else _given(attacks, norm, eps)
         content = {"attacks": named, "probe": {"eps": eps} if norm == "Linf" else {}}
-    if images is not None:
-        content["images"] = images
+    given = {"images": images, "seed": seed}
+    content |= {key: value for key, value in given.items() if value is not None}
     params = validate(AttackParams, content, where)
     # in a file a guess may have another name
     if any(attack.reads_predictions for attack in params.attacks.values()):
@@ -66,13 +74,32 @@ def attack_params(
     return params
 
 
-def _named_attacks(attacks: str, norm: Norm, eps: str) -> dict[str, dict[str, object]]:
-    found = dict[str, dict[str, object]]()
-    for name in (each.strip() for each in attacks.split(",")):
-        check_known("--attacks", name, [each for each, kind in ATTACKS.items() if not kind.reads_predictions])
+def _named_attacks(attacks: str, norm: Norm, eps: str) -> dict[str, object]:
+    found = dict[str, object]()
+    for text in (each.strip() for each in attacks.split(",")):
+        name = text
+        if is_callable_name(text):
+            # the name of results is one of small letters
+            name = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", text.partition(":")[2]).lower()
+        else:
+            check_known("--attacks", name, [each for each, kind in ATTACKS.items() if not kind.reads_predictions])
         if name in found:
             raise CleansetError(f"--attacks {name}: given twice; expected each attack once")
-        found[name] = _in_ball(name, norm, eps)
+        found[name] = {"kind": text, **_in_ball(text, norm, eps)}
+    return found
+
+
+def _given(attacks: Mapping[str, object], norm: Norm, eps: str) -> dict[str, object]:
+    found = dict[str, object]()
+    for name, each in attacks.items():
+        if each is not None and not isinstance(each, Mapping | str):
+            found[name] = given_attack(name, each, {"norm": norm, "eps": eps})
+            continue
+        fields = {"kind": each} if isinstance(each, str) else dict(each or {})
+        kind = str(fields.get("kind", name))
+        # an unknown one is refused with all others
+        known = kind in ATTACKS or is_callable_name(kind)
+        found[name] = {**(_in_ball(kind, norm, eps) if known else {}), **fields}
     return found
 
 
@@ -81,7 +108,7 @@ def _in_ball(name: str, norm: Norm, eps: str) -> dict[str, object]:
 
     Raises CleansetError for an attack that has a ball of another norm only.
     """
-    kind = ATTACKS[name]
+    kind = ATTACKS.get(name, CustomAttack)
     if issubclass(kind, InBall):
         return {"norm": norm, "eps": eps}
     ball = kind.model_validate({}).ball

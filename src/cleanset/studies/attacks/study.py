@@ -16,7 +16,7 @@ from cleanset.edition.params import Engine, Params, Precision
 from cleanset.errors import CleansetError
 from cleanset.evaluation.specs import Spec, WrappedNetwork
 from cleanset.plumbing.files import PathBelow, PathOfName, partial_shards
-from cleanset.plumbing.validation import Role, Section, check_known, shown, validate
+from cleanset.plumbing.validation import Role, Section, check_known, is_callable_name, shown, validate
 from cleanset.plumbing.yaml_files import read_study_yaml
 from cleanset.scoring.logits import Groups
 from cleanset.statistics.bootstrap import Bootstrap
@@ -40,6 +40,7 @@ from cleanset.studies.attacks.changes import (
     RandomSpatialAttack,
     SpatialGridAttack,
 )
+from cleanset.studies.attacks.custom import CustomAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack
 from cleanset.studies.attacks.results import WORST_CASE
 from cleanset.studies.attacks.threats import PROBE, ThreatModel, ball_text
@@ -133,7 +134,9 @@ ATTACKS = registered(
 
 def _of_kind(entry: object, _: object) -> Parameters:
     # by its own class alone: a union would put the names of its parts into the keys that errors name
-    kind = ATTACKS[entry["kind"]] if isinstance(entry, dict) else Parameters
+    if isinstance(entry, Parameters):
+        return entry
+    kind = ATTACKS.get(entry["kind"], CustomAttack) if isinstance(entry, dict) else Parameters
     return kind.model_validate(entry)
 
 
@@ -189,8 +192,10 @@ def _with_kinds(attacks: object) -> object:
         entry = {} if entry is None else entry
         if isinstance(entry, dict):
             entry = {"kind": name} | entry
-            if entry["kind"] not in ATTACKS:
-                raise ValueError(f"{shown(name)}: kind {shown(entry['kind'])}; expected one of {', '.join(ATTACKS)}")
+            if entry["kind"] not in ATTACKS and not is_callable_name(str(entry["kind"])):
+                raise ValueError(
+                    f"{shown(name)}: kind {shown(entry['kind'])}; expected one of {', '.join(ATTACKS)}, or MODULE:NAME"
+                )
         found[name] = entry
     return found
 

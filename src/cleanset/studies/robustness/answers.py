@@ -22,12 +22,12 @@ from cleanset.studies.robustness.families import FAMILIES
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import ChangeName
 from cleanset.tables import (
+    CHANGE,
     CLASS,
     CROP_SCORES,
     FILE,
     LOG_ODDS,
     LOGIT,
-    NAME,
     SCORES,
     TOP5_CLASSES,
     TOP5_PROBABILITIES,
@@ -71,7 +71,7 @@ ANSWERS: dict[str, Any] = {
 }
 STEP = Column(pa.int8(), "a severity or a frame, 0 for neither", between(0, 127))
 
-NAMED: dict[str, Any] = {"key": ChangeName._fields, "file": FILE, "change": NAME, "step": STEP}
+NAMED: dict[str, Any] = {"key": ChangeName._fields, "file": FILE, "change": CHANGE, "step": STEP}
 """The key and the columns of its parts in a table by changed image."""
 
 NAMED_ANSWERS = Table(**NAMED, **ANSWERS)

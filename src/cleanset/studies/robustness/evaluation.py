@@ -70,13 +70,17 @@ class Evaluated:
     """The comparability card, by family."""
     random: Collection[str]
     """The models whose answers depend on more than the image."""
+    official: Collection[str] = ()
+    """The families of which all of a published benchmark was read."""
 
 
-def request_of(edition: Edition, wanted: Arguments, out: Path, params_file: Path | None = None) -> OpenedStudy:
+def request_of(
+    edition: Edition, wanted: Arguments, out: Path, params_file: Path | Mapping[str, object] | None = None
+) -> OpenedStudy:
     """What the arguments of a command ask for: names are checked, params and all images read; no model is loaded.
 
-    `edition`: of the roles, which need not be that of the images. `params_file`: as a study's params.yaml; None: the
-    defaults. Raises CleansetError; imports no torch.
+    `edition`: of the roles, which need not be that of the images. `params_file`: as a study's params.yaml, or its
+    content; None: the defaults. Raises CleansetError; imports no torch.
     """
     specs, score, roles = replace(wanted, out=out).models_to_run(edition)
     names = [spec.text for spec in specs]
@@ -91,7 +95,7 @@ def request_of(edition: Edition, wanted: Arguments, out: Path, params_file: Path
         params=params,
         out=out,
         hub=wanted.hub,
-        folder=(params_file or out / "params.yaml").parent,
+        folder=params_file.parent if isinstance(params_file, Path) else out if params_file is None else Path(),
         stored=[spec.text for spec in specs if _is_stored(spec, images.edition, edition)],
     )
 
@@ -162,7 +166,9 @@ def run(opened: OpenedStudy) -> Evaluated:
     measured = measure(
         opened, notices, out / "measures", out / "metrics", official=official, cards=cards, limits=limits
     )
-    evaluated = Evaluated(images=images, measured=measured, notices=notices, cards=cards, random=random)
+    evaluated = Evaluated(
+        images=images, measured=measured, notices=notices, cards=cards, random=random, official=official
+    )
     results = content(evaluated, official)
     write_json(out / RESULTS, with_digest(results))
     if opened.hub is not None:
@@ -206,11 +212,15 @@ def _models(lines: Iterable[Measure]) -> list[dict[str, object]]:
     return [{"model": model, "measures": measures} for model, measures in found.items()]
 
 
-def _params(path: Path | None, names: Sequence[str], roles: Sequence[str], classes: ClassTable) -> StudyParams:
-    if path is None:
+def _params(
+    given: Path | Mapping[str, object] | None, names: Sequence[str], roles: Sequence[str], classes: ClassTable
+) -> StudyParams:
+    if given is None:
         return StudyParams.model_validate(DEFAULTS)
     # every model sees all images
-    found = read_study_params(path, names, classes, others=roles, further=False)
+    path = given if isinstance(given, Path) else Path("families")
+    content = None if isinstance(given, Path) else given
+    found = read_study_params(path, names, classes, others=roles, further=False, content=content)
     if not families_in(found):
         sections = ", ".join(family.name for family in FAMILIES)
         raise CleansetError(f"{path}: nothing is measured; expected names in at least one section of {sections}")

@@ -231,16 +231,22 @@ def change_plan(family: Family, sources: Sources, params: StudyParams) -> Change
 
 
 def read_study_params(
-    path: Path, roles: Sequence[str], classes: ClassTable, *, others: Sequence[str] = (), further: bool = True
+    path: Path,
+    roles: Sequence[str],
+    classes: ClassTable,
+    *,
+    others: Sequence[str] = (),
+    further: bool = True,
+    content: Mapping[str, object] | None = None,
 ) -> StudyParams:
-    """Read and check a study's params.yaml. Raises CleansetError naming the key.
+    """Read and check a study's params.yaml, or its `content`, which messages name by `path`. Raises CleansetError.
 
     `roles` are the models of the edition, `classes` its class table, `others` models that
     `measures.corruptions.trained_on` may name beside the measured ones. Without `further`, `further_models` are not
     measured.
     """
-    content = read_study_yaml(path, "a study of robustness")
-    params = validate(StudyParams, content, path, context=classes)
+    found = read_study_yaml(path, "a study of robustness") if content is None else content
+    params = validate(StudyParams, found, path, context=classes)
     _check_further(path, params, roles, is_measured=further)
     # measures can be divided only by those of a model that is measured here
     measured = params.models(roles) if further else list(roles)

@@ -24,7 +24,7 @@ from cleanset.studies.robustness.images import Change, Sources
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
 from cleanset.studies.robustness.sections import FamilySection
-from cleanset.tables import FILE, NAME, Table
+from cleanset.tables import CHANGE, FILE, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +220,7 @@ class Family(ABC):
 
     def table(self, **columns: Any) -> Table:
         """A table by image, change, and severity or frame."""
-        return Table(key=("file", "change", *self.steps), file=FILE, change=NAME, **self.steps, **columns)
+        return Table(key=("file", "change", *self.steps), file=FILE, change=CHANGE, **self.steps, **columns)
 
     def scale(self, measure: str) -> tuple[int, int]:
         """The factor that a measure is shown with, 100 for shares, and its digits after the point."""

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, ValidationInfo, create_model, field_validator, model_validator
 
 from cleanset.classes import context_classes
-from cleanset.edition.params import is_callable_name
 from cleanset.evaluation.specs import Wnid
-from cleanset.plumbing.validation import EachOnce, Section, shown
+from cleanset.plumbing.validation import EachOnce, Section, is_callable_name, shown
 from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.studies.attacks.base import Positive
 from cleanset.studies.robustness.corruptions.params import CorruptionNames, corruptions_of

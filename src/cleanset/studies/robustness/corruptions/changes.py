@@ -14,15 +14,19 @@ those computed here, have the authors' values. A subset of the images remains: n
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 import imagecorruptions
 import imagecorruptions.corruptions
 import numpy as np
 from numpy.typing import NDArray
 
+from cleanset.errors import CleansetError, raised
+from cleanset.evaluation.own_code import imported_callable
 from cleanset.evaluation.sets import ImageFile
 from cleanset.images.preprocessing import Pixels
-from cleanset.plumbing.validation import check_known
+from cleanset.plumbing.validation import check_known, is_callable_name
 from cleanset.statistics.seeds import change_seed, numpy_seeded
 from cleanset.studies.robustness.corruptions.authors import DRAWN
 from cleanset.studies.robustness.corruptions.c_bar import MADE as C_BAR_MADE
@@ -84,18 +88,41 @@ _ONE_CALL = threading.Lock()
 
 
 def corrupted_images(
-    image: NDArray[np.uint8], name: str, severities: Iterable[int] = SEVERITIES, seed: int = 0
+    image: NDArray[np.uint8],
+    name: str,
+    severities: Iterable[int] = SEVERITIES,
+    seed: int = 0,
+    *,
+    folder: Path | None = None,
 ) -> list[NDArray[np.uint8]]:
     """The image with one corruption at each of the severities, in their order.
 
     `image` is uint8 of shape (height, width, 3), red first, with sides of at least 32 pixels, and stays as it is; so
     are the results. `seed` is the image's (`seeds.image_seed`); each severity's draws follow from it, the name and the
-    severity alone. Raises CleansetError for an unknown corruption, ValueError for a severity other than 1 to 5 and for
-    another array.
+    severity alone. `folder`: where the module of a custom corruption is looked for first. Raises CleansetError for an
+    unknown corruption, ValueError for a severity other than 1 to 5 and for another array.
     """
-    check_known("corruption", name, MADE_CORRUPTIONS)
     check_image(image)
+    if is_callable_name(name):
+        function = imported_callable(name, "corruptions", folder)
+        return [_custom(image, name, severity, seed, function) for severity in severities]
+    check_known("corruption", name, MADE_CORRUPTIONS)
     return [_at_severity(image, name, severity, seed) for severity in severities]
+
+
+def _custom(
+    image: NDArray[np.uint8], name: str, severity: int, seed: int, function: Callable[..., object]
+) -> NDArray[np.uint8]:
+    """The result of a user's function of image, severity and generator. Raises CleansetError for another result."""
+    # RandomState, whose numbers numpy never changes
+    drawn = np.random.RandomState(change_seed(seed, KIND, name, severity))
+    try:
+        found = np.asarray(function(image.copy(), severity, drawn))
+    except (Exception, SystemExit) as error:  # whatever its code raises
+        raise CleansetError(f"{name}: raises {raised(error)} at severity {severity}; expected an image") from None
+    if found.dtype != np.uint8 or found.shape != image.shape:
+        raise CleansetError(f"{name}: gives {found.dtype} {found.shape}; expected uint8 {image.shape}")
+    return np.ascontiguousarray(found)
 
 
 def check_image(image: NDArray[np.uint8]) -> None:
@@ -121,6 +148,19 @@ def _at_severity(image: NDArray[np.uint8], name: str, severity: int, seed: int) 
     with _ONE_CALL, numpy_seeded(own), exact_kernels():
         result = imagecorruptions.corrupt(image, severity, name, **options)
     return np.ascontiguousarray(result, dtype=np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class CustomCorrupted:
+    """Corruptions, some of them custom, as a change: a callable that can be pickled."""
+
+    folder: Path
+    """Where their modules are looked for first."""
+
+    def __call__(self, file: ImageFile, change: str, step: int, seed: int) -> NDArray[np.uint8]:
+        """The base image with a corruption; `step` is its severity."""
+        (pixels,) = corrupted_images(base_pixels(file), change, [step], seed, folder=self.folder)
+        return pixels
 
 
 def corrupted_image(file: ImageFile, change: str, step: int, seed: int) -> NDArray[np.uint8]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.evaluation.sets import ImageFile
+from cleanset.plumbing.validation import join_names
 from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.corruptions.params import (
     BENCHMARKS,
@@ -23,6 +24,7 @@ from cleanset.studies.robustness.corruptions.params import (
     CorruptionMeasures,
     Corruptions,
     corruptions_of,
+    custom_corruptions,
 )
 from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, page_texts
 from cleanset.studies.robustness.images import Sources
@@ -89,9 +91,13 @@ class CorruptionFamily(Family):
         return [reference, *line, *trained_on]
 
     def make_images(self, sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
-        from cleanset.studies.robustness.corruptions.changes import corrupted_image
+        from cleanset.evaluation.own_code import code_digests
+        from cleanset.studies.robustness.corruptions.changes import CustomCorrupted, corrupted_image
 
-        return Changing(corrupted_image, {})
+        if not (custom := custom_corruptions(params.section(Corruptions).names)):
+            return Changing(corrupted_image, {})
+        folder = sources.study.folder
+        return Changing(CustomCorrupted(folder), {"code": code_digests(custom, "corruptions.names", folder)})
 
     def read_images(self, folder: Path, images: Sequence[ImageFile], params: CommonParams) -> Changing:
         from cleanset.studies.robustness.published_images import PublishedImages, find_published
@@ -110,10 +116,11 @@ class CorruptionFamily(Family):
         return " and ".join(_benchmarks(params.section(Corruptions).names)) or self.benchmark
 
     def remark(self, params: CommonParams) -> str:
-        if params.section(CorruptionMeasures).reference != PUBLISHED_REFERENCE:
-            return ""
         names = set(params.section(Corruptions).names)
-        sentences = []
+        custom = custom_corruptions(params.section(Corruptions).names)
+        sentences = [f"{join_names(custom)}: custom corruptions, of no benchmark."] if custom else []
+        if params.section(CorruptionMeasures).reference != PUBLISHED_REFERENCE:
+            return " ".join(sentences)
         if names & set(C_BAR_AMOUNTS):
             sentences.append(
                 "The corruptions of ImageNet-C-bar have no CE: AlexNet's errors on them were not published."

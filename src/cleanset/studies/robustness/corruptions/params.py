@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from cleanset.plumbing.validation import Section, validate
+from cleanset.plumbing.validation import Section, is_callable_name, validate
 from cleanset.plumbing.yaml_files import data_beside
 from cleanset.studies.robustness.sections import FamilySection, check_names, expand_groups
 
@@ -110,11 +110,20 @@ PUBLISHED_REFERENCE = "alexnet"
 def corruptions_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
     """The corruptions that are named, each group replaced by its members; in the order of NAMED_CORRUPTIONS, each once.
 
-    Raises CleansetError for a name that is neither a corruption nor a group.
+    Then custom ones, MODULE:FUNCTION, in the given order. Raises CleansetError for any other name.
     """
+    # a single name is a sequence of letters otherwise
+    names = [names_or_groups] if isinstance(names_or_groups, str) else list(names_or_groups)
+    custom = custom_corruptions(names)
     in_groups = {name for group in FURTHER_GROUPS.values() for name in group}
     listed = tuple(name for name in NAMED_CORRUPTIONS if name not in in_groups)
-    return expand_groups("corruption", names_or_groups, NAMED_GROUPS, known=NAMED_CORRUPTIONS, listed=listed)
+    others = [name for name in names if name not in custom]
+    return (*expand_groups("corruption", others, NAMED_GROUPS, known=NAMED_CORRUPTIONS, listed=listed), *custom)
+
+
+def custom_corruptions(names: Iterable[str]) -> list[str]:
+    """The custom corruptions among names, each once: functions of a module of the user, as MODULE:FUNCTION."""
+    return list(dict.fromkeys(name for name in names if is_callable_name(name)))
 
 
 _KNOWN = AfterValidator(lambda names: check_names(names, corruptions_of))
@@ -131,7 +140,8 @@ class Corruptions(FamilySection):
     """
 
     names: Annotated[list[str], Field(default_factory=lambda: list(CORRUPTIONS)), _KNOWN, _EXPANDED]
-    """The corruptions; a group stands for its members."""
+    """The corruptions; a group stands for its members. `module:function` is a custom one, whose module is looked for
+    beside this file first: a function of image, severity and generator."""
     severities: Annotated[list[_Severity], Field(min_length=1, default_factory=lambda: list(SEVERITIES)), _SORTED]
     """The severities, in any order; CE needs all five."""
 
