@@ -11,6 +11,7 @@ from rich.text import Text
 
 from cleanset.evaluation.table import MODEL, NUMBER, SHORT
 from cleanset.planning.work import HOUR, Plan, Work
+from cleanset.statistics.formats import decimal
 
 UNITS = (("M", 10**6), ("G", 10**9), ("T", 10**12))
 """Units with their sizes, the smallest first."""
@@ -45,7 +46,7 @@ def _in_unit(value: float, units: Sequence[tuple[str, int]]) -> str:
         unit, size = larger, size_of_larger
         value = max(value, size)
     # .3g would give 1e+03
-    shown = f"{value / size:,.0f}" if value / size >= 999.5 else f"{value / size:.3g}"
+    shown = decimal(value / size, 0, grouped=True) if value / size >= 999.5 else f"{value / size:.3g}"
     return f"{shown} {unit}"
 
 

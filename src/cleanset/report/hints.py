@@ -41,6 +41,7 @@ from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import check_outside, one_set, read_image, read_set
 from cleanset.sets.manifest import MANIFEST, check_not_empty
 from cleanset.statistics.basics import most_first
+from cleanset.statistics.formats import decimal
 
 COLUMNS = ("image", "hint", "severity", "sign", "measure", "value", "limit", "other")
 MAX_TEXT_UNASKED = 1_000
@@ -234,7 +235,7 @@ def _rows(hinted: Sequence[HintedImage]) -> Iterator[tuple[str, ...]]:
             yield (
                 image.image_id,
                 hint.kind,
-                f"{sign.severity:.3f}",
+                decimal(sign.severity, 3),
                 sign.text,
                 sign.measure,
                 _number(sign.value),
@@ -245,7 +246,7 @@ def _rows(hinted: Sequence[HintedImage]) -> Iterator[tuple[str, ...]]:
 
 def _number(value: float) -> str:
     """A measure or limit in three digits after the point, without zeros at the end."""
-    return f"{value:.3f}".rstrip("0").rstrip(".")
+    return decimal(value, 3).rstrip("0").rstrip(".")
 
 
 def counts_by_kind(found: Hints) -> dict[str, int]:

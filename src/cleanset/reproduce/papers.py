@@ -12,6 +12,7 @@ from cleanset.evaluation.table import Cell, MeasureTable
 from cleanset.plumbing.yaml_files import data_beside
 from cleanset.reproduce import imagenet_c, scooter, ximagenet_12
 from cleanset.reproduce.numbers import Number, Reproduction, Verdict, reproduction
+from cleanset.statistics.formats import decimal
 
 
 def _without_numbers(name: str, _files: Path | None) -> Reproduction:
@@ -63,9 +64,9 @@ def _cells(number: Number) -> tuple[Cell, ...]:
 
 def _computed(number: Number) -> str:
     if float(number.computed).is_integer() and not number.digits:
-        return f"{number.computed:.0f}"
+        return decimal(number.computed, 0)
     digits = number.digits + (0 if number.verdict == "equal" else MORE_DIGITS)
-    return f"{number.computed:.{digits}f}"
+    return decimal(number.computed, digits)
 
 
 def _difference(number: Number) -> str:
@@ -73,7 +74,7 @@ def _difference(number: Number) -> str:
         return ""
     if number.verdict == "equal":
         return "0"
-    return f"{number.difference:+.{number.digits + (MORE_DIGITS if number.digits else 0)}f}"
+    return decimal(number.difference, number.digits + (MORE_DIGITS if number.digits else 0), signed=True)
 
 
 def summary_of(paper: Reproduction) -> str:

@@ -15,7 +15,7 @@ from cleanset.images.boxes import known_box
 from cleanset.review.store import BOARD, Votes
 from cleanset.review.verdicts import Review
 from cleanset.statistics import raters
-from cleanset.statistics.formats import in_percent
+from cleanset.statistics.formats import in_percent, rounded
 from cleanset.vocabulary import VERDICTS
 
 VerdictCounts = NDArray[np.int64]
@@ -171,5 +171,5 @@ def agreement_of_reviewers(votes: Votes, candidates: Collection[tuple[int, str]]
     if found.agreement is not None:
         numbers["reviewers_agreement"] = in_percent(found.agreement)
     if found.kappa is not None:
-        numbers["reviewers_kappa"] = round(found.kappa, 4)
+        numbers["reviewers_kappa"] = rounded(found.kappa, 4)
     return numbers

@@ -265,7 +265,7 @@ def hundredths(images: int, of: int) -> int:
 
 def percent(images: int, of: int) -> str:
     """A share in percent with two decimals, rounded up, such as 0.98 %."""
-    return f"{hundredths(images, of) / 100:.2f} %"
+    return f"{decimal(hundredths(images, of) / 100)} %"
 
 
 def sentences(result: AuditResult) -> Iterator[str]:

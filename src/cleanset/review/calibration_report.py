@@ -12,7 +12,7 @@ from cleanset.errors import CleansetError
 from cleanset.review.audit_files import all_gold_answers
 from cleanset.review.calibration import ACCEPTABLE_MISSES, ALARM, MANY_MISSES, Calibration, GoldScore, calibrations
 from cleanset.review.terminal import grid
-from cleanset.statistics.formats import decimal, percent
+from cleanset.statistics.formats import NOTHING, decimal, percent
 
 
 def run_calibration(edition: Edition) -> list[Calibration]:
@@ -65,12 +65,12 @@ def _finding(found: Calibration) -> str:
     if found.finding == "not known yet":
         return f"{found.reviewer}: too few gold items for a finding"
     evidence = found.against if found.finding == "misses many" else found.in_favour
-    return f"{found.reviewer}: {found.finding} (evidence {min(evidence, 1e6):,.0f})"
+    return f"{found.reviewer}: {found.finding} (evidence {decimal(min(evidence, 1e6), 0, grouped=True)})"
 
 
 def _cells(share: GoldScore) -> tuple[str, str, str, str]:
     if share.share is None:
-        return str(share.correct), str(share.golds), "–", "–"
+        return str(share.correct), str(share.golds), NOTHING, NOTHING
     low, high = share.interval
     return (
         str(share.correct),
@@ -81,7 +81,7 @@ def _cells(share: GoldScore) -> tuple[str, str, str, str]:
 
 
 _NOTE = (
-    f"Misses many: the answers are {ALARM:.0f} times likelier of somebody who misses {percent(MANY_MISSES, 0)} than of "
-    f"one who misses {percent(ACCEPTABLE_MISSES, 0)}; careful: the reverse. Either is wrong in 1 of 100 cases at most, "
-    "however often one looks."
+    f"Misses many: the answers are {decimal(ALARM, 0)} times likelier of somebody who misses {percent(MANY_MISSES, 0)} "
+    f"than of one who misses {percent(ACCEPTABLE_MISSES, 0)}; careful: the reverse. Either is wrong in 1 of 100 "
+    "cases at most, however often one looks."
 )

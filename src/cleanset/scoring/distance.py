@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.selection.candidates import correct, ordered, top5_predictions
-from cleanset.statistics.formats import decimal
+from cleanset.statistics.formats import decimal, rounded
 
 # minimum number of images in the sample of whole classes, by the original labels
 SAMPLE_SIZE = 1000
@@ -125,7 +125,7 @@ class Distance:
     def as_json(self) -> dict[str, float | int]:
         """The numbers, rounded to the digits that mean something."""
         return asdict(self) | {
-            "top1_agreement": round(self.top1_agreement, 6),
+            "top1_agreement": rounded(self.top1_agreement, 6),
             "largest_difference": float(f"{self.largest_difference:.3g}"),
         }
 

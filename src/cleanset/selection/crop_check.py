@@ -14,6 +14,7 @@ from cleanset.images.boxes import Crop, box_of, known_box
 from cleanset.selection.candidates import top5_predictions
 from cleanset.selection.fill import Decision
 from cleanset.selection.selected import SelectedImage, boxes_of
+from cleanset.statistics.formats import rounded
 from cleanset.vocabulary import WRONG_AFTER_CROP
 
 
@@ -88,5 +89,5 @@ def effect(selection: Iterable[SelectedImage], predictions: Predictions) -> dict
     numbers: dict[str, int | float] = {f"images_{WRONG_AFTER_CROP}": misclassified}
     if changes:
         # fsum: the same digits in any order of the rows
-        numbers["confidence_change_by_crop"] = round(fsum(changes) / len(changes), 6)
+        numbers["confidence_change_by_crop"] = rounded(fsum(changes) / len(changes), 6)
     return numbers

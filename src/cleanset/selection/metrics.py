@@ -10,7 +10,7 @@ from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.selection.candidates import check_same_images, correct, top5_predictions
 from cleanset.selection.rule import ImagesPerClass, Label, is_full, least_images
 from cleanset.selection.selected import boxes_of
-from cleanset.statistics.formats import in_percent
+from cleanset.statistics.formats import in_percent, rounded
 from cleanset.vocabulary import EXCLUSION_REASONS, NO_TIER, TIERS
 
 
@@ -76,7 +76,7 @@ def _has_top5(classes: NDArray[np.int16], probabilities: NDArray[np.float64]) ->
 
 def top1_minus_published(top1: float, published: float | None) -> dict[str, float]:
     """A model's top-1 accuracy minus the published one, in percentage points; empty without a published one."""
-    return {} if published is None else {"accuracy_top1_minus_published": round(top1 - published, 2)}
+    return {} if published is None else {"accuracy_top1_minus_published": rounded(top1 - published, 2)}
 
 
 def closeness(margins: pd.DataFrame) -> dict[str, float | int]:

@@ -1,6 +1,7 @@
 """Intervals and their level, the quantiles of Student's t, the order of counts, and the types of arrays."""
 
 import math
+import sys
 from collections.abc import Mapping
 from statistics import NormalDist
 from typing import NamedTuple, TypeVar
@@ -27,6 +28,11 @@ class Interval(NamedTuple):
 def most_first(counts: Mapping[Name, int]) -> dict[Name, int]:
     """Counts by name, the largest first; equal ones by name."""
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def positive_p(p: float) -> float:
+    """A p-value that is never 0: the smallest normal number where floating point has none."""
+    return max(p, sys.float_info.min)
 
 
 def t_quantile(share: float, degrees: int) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cleanset.statistics.basics import LEVEL, Floats, Interval
+from cleanset.statistics.basics import LEVEL, Floats, Interval, positive_p
 from cleanset.statistics.shares import wilson
 
 
@@ -58,7 +58,7 @@ def mcnemar_p_values(only_first: npt.ArrayLike, only_second: npt.ArrayLike) -> F
             tail += term
         summed = fewer
         # the quotient of two whole numbers is correctly rounded, however many digits they have
-        found[place] = min(1.0, 2 * tail / (1 << draws))
+        found[place] = positive_p(min(1.0, 2 * tail / (1 << draws)))
     return found[places.ravel()]
 
 

@@ -13,10 +13,13 @@ NOTHING = "–"
 
 def in_percent(share: float, digits: int = 2) -> float:
     """A share of 0 to 1 in percent, rounded."""
-    return _rounded(100 * share, digits)
+    return rounded(100 * share, digits)
 
 
-def _rounded(value: float, digits: int) -> float:
+def rounded(value: float, digits: int) -> float:
+    """A finite number as it is stored or printed with digits after the point; infinite ones and NaN as they are."""
+    if not math.isfinite(value):
+        return value
     unit = 10**digits
     # six more digits are kept of the value, and what a division adds lies below them
     whole = math.floor(round(abs(value) * unit, 6) + 0.5)
@@ -24,12 +27,21 @@ def _rounded(value: float, digits: int) -> float:
     return math.copysign(whole / unit, value) + 0
 
 
-def decimal(value: float | None, digits: int = 2, factor: float = 1, *, signed: bool = False) -> str:
-    """A value times a factor with digits after the point, `signed` with a plus too; NOTHING where it is undefined."""
+def rounded_p(p: float, digits: int) -> float:
+    """A p-value as it is stored: never rounded to 0, of one that would be, two significant digits stay."""
+    return rounded(p, digits) or float(f"{p:.1e}")
+
+
+def decimal(
+    value: float | None, digits: int = 2, factor: float = 1, *, signed: bool = False, grouped: bool = False
+) -> str:
+    """A value times a factor with digits after the point; NOTHING where it is undefined.
+
+    `signed`: with a plus, too. `grouped`: with commas between thousands.
+    """
     if value is None or not math.isfinite(value):
         return NOTHING
-    found = _rounded(factor * value, digits)
-    return f"{found:+.{digits}f}" if signed else f"{found:.{digits}f}"
+    return f"{rounded(factor * value, digits):{'+' if signed else ''}{',' if grouped else ''}.{digits}f}"
 
 
 def interval_text(ends: Sequence[float], digits: int = 2) -> str:

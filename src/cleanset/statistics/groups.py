@@ -23,7 +23,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from cleanset.statistics.basics import LEVEL, Flags, Floats, Interval, Ints
+from cleanset.statistics.basics import LEVEL, Flags, Floats, Interval, Ints, positive_p
 from cleanset.statistics.differences import (
     PairedCounts,
     difference_interval,
@@ -232,7 +232,7 @@ def paired_p(first: npt.ArrayLike, second: npt.ArrayLike, units: Units | None) -
         exchanged[: len(chances)] += chances / 2
         chances = exchanged
     far = np.abs(np.arange(-total, total + 1)) >= abs(int(sums.sum()))
-    return min(1.0, max(math.fsum(chances[far]), np.finfo(np.float64).tiny))
+    return positive_p(min(1.0, math.fsum(chances[far])))
 
 
 def unit_sign_test_p(differences: npt.ArrayLike, units: Units | None) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 
 from cleanset.statistics.basics import LEVEL, Floats, Ints
 from cleanset.statistics.bootstrap import RESAMPLES, percentile_interval, seed_of
-from cleanset.statistics.formats import NOTHING, decimal, interval_text
+from cleanset.statistics.formats import NOTHING, decimal, interval_text, rounded
 
 MIN_RATED = 10
 """Images with two ratings or more from which a coefficient is given."""
@@ -70,7 +70,7 @@ def _coefficient(
     drawn = generator.multinomial(len(several), images / len(several), size=RESAMPLES)
     draws = statistic(_weighted(drawn, values), len(several))
     interval = percentile_interval(draws[np.isfinite(draws)], LEVEL)
-    low, high = round(interval.low, ENDS_DIGITS), round(interval.high, ENDS_DIGITS)
+    low, high = (rounded(end, ENDS_DIGITS) for end in interval)
     return Coefficient(value, (low, high) if low < high else None)
 
 

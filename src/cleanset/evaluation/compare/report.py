@@ -21,6 +21,7 @@ from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
 from cleanset.selection.candidates import candidates, of_tiers, shared
 from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import Decision, fill, with_decisions
+from cleanset.statistics.formats import decimal
 from cleanset.tables import CROP_SCORES, SCORES, read_table
 
 ImagesOfClass = tuple[str, ...]
@@ -116,7 +117,7 @@ def _score_lines(found: ScoreComparison, rows: Sequence[Mapping[Hashable, object
         yield ""
         yield f"{'most different':<24}{'difference':>10}  {'A':<18}  B"
     for row in rows:
-        sides = (f"{row[f'top1_{side}']} {row[f'confidence_{side}']:.6f}" for side in "ab")
+        sides = (f"{row[f'top1_{side}']} {decimal(float(str(row[f'confidence_{side}'])), 6)}" for side in "ab")
         yield f"{row['image_id']:<24}{row['difference']:>10.3g}  {'  '.join(sides)}"
 
 

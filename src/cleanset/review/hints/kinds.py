@@ -23,6 +23,7 @@ from cleanset.review.hints.added_text import MIN_SCORE, added_line
 from cleanset.review.hints.measures import PreparedImage
 from cleanset.review.hints.text import TextLine
 from cleanset.review.reasons import REASON_ENTRIES
+from cleanset.statistics.formats import decimal
 from cleanset.vocabulary import Reason
 
 # an image of few pixels need not have a flaw: its object may fill it; nor a dark or a bright one
@@ -176,7 +177,7 @@ class Dark(MeasuredHint):
         """The level above which there is hardly a pixel."""
         if self.brightest <= self.MAX_LEVEL:
             yield Sign(
-                text=f"hardly a pixel above level {self.brightest:.0f} of 255",
+                text=f"hardly a pixel above level {decimal(self.brightest, 0)} of 255",
                 measure="99th of 100 levels of brightness",
                 value=self.brightest,
                 limit=self.MAX_LEVEL,
@@ -208,7 +209,7 @@ class Bright(MeasuredHint):
         """The level below which there is hardly a pixel."""
         if self.darkest >= self.MIN_LEVEL:
             yield Sign(
-                text=f"hardly a pixel below level {self.darkest:.0f} of 255",
+                text=f"hardly a pixel below level {decimal(self.darkest, 0)} of 255",
                 measure="1st of 100 levels of brightness",
                 value=self.darkest,
                 limit=self.MIN_LEVEL,
@@ -360,7 +361,7 @@ class Noise(MeasuredHint):
         """The noise in grey levels."""
         if self.noise >= self.MIN_NOISE:
             yield Sign(
-                text=f"noise of {self.noise:.0f} grey levels",
+                text=f"noise of {decimal(self.noise, 0)} grey levels",
                 measure="standard deviation of the noise, in grey levels",
                 value=self.noise,
                 limit=self.MIN_NOISE,

@@ -12,6 +12,7 @@ from cleanset.evaluation.pairs import Pair
 from cleanset.evaluation.rendering import pairs_table, tested_cells
 from cleanset.evaluation.table import Cell, MeasureTable, cell, measure_cell
 from cleanset.report.pages import page_environment
+from cleanset.statistics.formats import decimal
 from cleanset.studies.attacks.checklist import Evidence, checklist
 from cleanset.studies.attacks.evaluation_results import (
     AttackedModels,
@@ -196,7 +197,7 @@ def _attacks(evaluated: AttackedModels) -> MeasureTable:
             names = ("success", "reached", "converged", "queries")
             success, reached, converged, queries = (evaluated.value(attack, model, measure) for measure in names)
             counts = (None, None) if queries is None else (queries.images, queries.value)
-            images, asked = (Cell("" if each is None else f"{each:,.0f}") for each in counts)
+            images, asked = (Cell("" if each is None else decimal(each, 0, grouped=True)) for each in counts)
             shown = [images, measure_cell(success, digits=1), _distance(reached), Cell(_percent(converged)), asked]
             rows.append(((model if place == 0 else "", attack), shown))
     return MeasureTable(("model", "attack"), ("images", "success", "distance", "converged", "queries"), rows)

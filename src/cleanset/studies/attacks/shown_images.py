@@ -16,6 +16,7 @@ from cleanset.images import codec
 from cleanset.images.preprocessing import PixelPlanes, Preprocessing, enlarged_difference, jpeg
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.logits import Groups
+from cleanset.statistics.formats import decimal
 from cleanset.studies.robustness.pages import spread_over_classes
 
 SHEET_IMAGES = 3
@@ -96,7 +97,7 @@ def prediction_text(logits: NDArray[np.float32], names: Sequence[str]) -> str:
     """The top-1 class, or group, by name, with its probability."""
     # the largest is subtracted first, since exp overflows above 709
     exponentials = np.exp(logits.astype(np.float64) - logits.max())
-    return f"{names[int(logits.argmax())]} {exponentials.max() / exponentials.sum():.2f}"
+    return f"{names[int(logits.argmax())]} {decimal(float(exponentials.max() / exponentials.sum()))}"
 
 
 def small(pixels: PixelPlanes) -> bytes:

@@ -21,6 +21,7 @@ from cleanset.images.preprocessing import Preprocessing
 from cleanset.plumbing.files import sha256
 from cleanset.scoring.logits import Groups, ScoreColumns, predicted_groups, stored_columns
 from cleanset.statistics.coverage import confidences
+from cleanset.statistics.formats import decimal
 from cleanset.studies.contest.entries import ModelOfEdition
 from cleanset.studies.contest.rules import ABSTAIN, ContestLimits
 
@@ -80,7 +81,7 @@ def check_sees(edition: Edition, role: str, limits: ContestLimits) -> None:
     pixels, share = pixels_seen(preprocessing_of_spec(model, settings_for(params.score), edition.read_classes()))
     if pixels < limits.max_side or share < limits.seen_share:
         raise CleansetError(
-            f"model {role}: scales a square image to {pixels} pixels a side, and looks at {share:.3f} of them; "
+            f"model {role}: scales a square image to {pixels} pixels a side, and looks at {decimal(share, 3)} of them; "
             f"expected at least {limits.max_side} and {limits.seen_share:g}, limits.max_side and limits.seen_share"
         )
 

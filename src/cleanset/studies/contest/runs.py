@@ -17,6 +17,7 @@ from cleanset.scoring.logits import Groups
 from cleanset.sets.folder import read_entries
 from cleanset.sets.manifest import MANIFEST, Entry
 from cleanset.statistics.coverage import Eligibility, eligibility
+from cleanset.statistics.formats import rounded
 from cleanset.studies.contest.entries import DefenceRun, short
 from cleanset.studies.contest.log import Objects, files_in
 from cleanset.studies.contest.models import ModelDefence
@@ -151,7 +152,7 @@ def _figures(known: EligibilityList, answers: Mapping[str, str]) -> Eligibility:
 def rounded_down(rate: float) -> float:
     """A rate with two digits, so that none meets a limit by rounding."""
     unit = 10.0 ** (math.floor(math.log10(rate)) - 1) if rate > 0 else 1.0
-    return round(math.floor(rate / unit) * unit, 6)
+    return rounded(math.floor(rate / unit) * unit, 6)
 
 
 def recomputed(folder: Path, contest: Contest) -> Iterator[str]:

@@ -12,6 +12,7 @@ from pydantic import Field
 from cleanset.errors import CleansetError
 from cleanset.review.agreement import Agreement, VerdictCounts, overall
 from cleanset.statistics.basics import most_first
+from cleanset.statistics.formats import decimal
 from cleanset.statistics.raters import Coefficient, ordinal_alpha
 from cleanset.statistics.shares import wilson
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Alpha, Bound, Equivalence, equivalence
@@ -160,7 +161,7 @@ def shown_sizes(answers: StudyAnswers) -> ShownSizes | None:
     known = [each for each in views if each is not None]
     sizes = Counter(f"{each.shown_width} x {each.shown_height}" for each in known)
     ratios = Counter(f"{each.pixel_ratio:g}" for each in known)
-    widths = Counter(f"{each.shown_width / each.pixels_per_mm:.0f}" for each in known if each.pixels_per_mm)
+    widths = Counter(decimal(each.shown_width / each.pixels_per_mm, 0) for each in known if each.pixels_per_mm)
     return ShownSizes(
         sizes=most_first(sizes),
         pixel_ratios=most_first(ratios),

@@ -16,7 +16,7 @@ from cleanset.plumbing.files import new_folder, write_text
 from cleanset.plumbing.json_files import write_json
 from cleanset.plumbing.validation import first_names
 from cleanset.review.opinions import look_again_columns
-from cleanset.statistics.formats import decimal, interval_text, p_value
+from cleanset.statistics.formats import decimal, interval_text, p_value, rounded, rounded_p
 from cleanset.studies.realness.analysis import (
     Analysis,
     AnalysisSettings,
@@ -158,19 +158,13 @@ def _effect(effect: Effect) -> dict[str, object]:
 
 def _rounded(value: object) -> object:
     if isinstance(value, float):
-        # + 0.0 turns -0.0 into 0.0
-        return round(value, REPORT_DIGITS) + 0.0 if math.isfinite(value) else None
+        return rounded(value, REPORT_DIGITS) if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {
-            key: _rounded_p(each) if key.startswith("p_") or key == "p" else _rounded(each)
+            key: rounded_p(each, REPORT_DIGITS) if key.startswith("p_") or key == "p" else _rounded(each)
             for key, each in value.items()
         }
     return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def _rounded_p(p: float) -> float:
-    """A p-value is never rounded to 0: of one that would be, two significant digits stay."""
-    return round(p, REPORT_DIGITS) or float(f"{p:.1e}")
 
 
 def analysis_text(analysis: Analysis) -> Group:

@@ -32,6 +32,7 @@ from cleanset.plumbing.files import new_folder, read_text
 from cleanset.plumbing.interpreter import python_command
 from cleanset.plumbing.json_files import write_json
 from cleanset.plumbing.progress import tracked
+from cleanset.statistics.formats import decimal, rounded
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness import analysis_report
 from cleanset.studies.realness.analysis import AnalysisSettings
@@ -299,7 +300,7 @@ def _power(record: Mapping[str, Any], people: int) -> float:
     test = record["test"]
     wish = PlanRequest(**record["list"], bound=test["bound"], alpha=test["alpha"], effect=test["effect"])
     design = StudyDesign(images["real"], images["modified"], wish, Variances(**record["variances"]))
-    return round(design.power(people), 4) if people >= 2 else 0.0
+    return rounded(design.power(people), 4) if people >= 2 else 0.0
 
 
 def _analysed(folder: Path) -> tuple[int | None, str]:
@@ -379,7 +380,7 @@ def _walked(browser: "Browser", address: str, walk: _Walk, person: SimulatedPers
                 page.keyboard.press(str(choice + 1))
         return PilotPerson(
             manner=person.manner,
-            seconds=round(seconds, 1),
+            seconds=rounded(seconds, 1),
             end=state.text,
             is_complete=state.text == page.evaluate("() => STUDY.texts.done[0]"),
             is_screened_out=state.text
@@ -457,7 +458,10 @@ def pilot_text(pilot: Pilot, out: Path) -> str:
     careful = [each.seconds for each in complete if each.manner == "careful"]
     if careful:
         minutes = median(careful) / 60
-        lines.append(f"duration of careful people: {minutes:.1f} min (median), at most {max(careful) / 60:.1f} min")
+        lines.append(
+            f"duration of careful people: {decimal(minutes, 1)} min (median), at most "
+            f"{decimal(max(careful) / 60, 1)} min"
+        )
         if pilot.settings.wage:
             lines.append(_payment(pilot, minutes))
     lines += [
@@ -479,16 +483,16 @@ def _payment(pilot: Pilot, minutes: float) -> str:
     wage = pilot.settings.wage / 60
     each = wage * minutes
     total = each * pilot.planned_people
-    text = (
-        f"payment at {pilot.settings.wage:g} an hour: {each:.2f} each, {total:,.2f} for {_people(pilot.planned_people)}"
-    )
+    of_all = f"{decimal(total, grouped=True)} for {_people(pilot.planned_people)}"
+    text = f"payment at {pilot.settings.wage:g} an hour: {decimal(each)} each, {of_all}"
     screened = [one.seconds / 60 for one in pilot.people if one.is_screened_out]
     if not screened:
         return text
     times = pilot.planned_people / sum(one.is_complete for one in pilot.people)
     count = round(times * len(screened))
     theirs = wage * times * sum(screened)
-    return f"{text}; {theirs:,.2f} for {_people(count)} screened out on the way; {total + theirs:,.2f} in all"
+    further = f"{decimal(theirs, grouped=True)} for {_people(count)} screened out on the way"
+    return f"{text}; {further}; {decimal(total + theirs, grouped=True)} in all"
 
 
 def _power_text(pilot: Pilot, complete: int) -> str:
@@ -497,5 +501,5 @@ def _power_text(pilot: Pilot, complete: int) -> str:
         return f"power with the {planned} planned: not known, as the answers could not be analysed"
     return (
         f"power with the {planned} planned, of whom {pilot.remaining} in {complete} remain after exclusions: "
-        f"{pilot.power:.2f} (wanted: {pilot.wanted_power:g})"
+        f"{decimal(pilot.power)} (wanted: {pilot.wanted_power:g})"
     )

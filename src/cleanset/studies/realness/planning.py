@@ -37,6 +37,7 @@ from cleanset.plumbing.json_files import with_digest, write_json
 from cleanset.plumbing.progress import tracked
 from cleanset.sets.folder import read_image, read_regular_file, read_set
 from cleanset.sets.manifest import Entry
+from cleanset.statistics.formats import decimal, rounded
 from cleanset.studies.realness.analysis import fit_ratings
 from cleanset.studies.realness.edits import EDITS, visibly_edited
 from cleanset.studies.realness.layout import ImageLayout
@@ -350,9 +351,9 @@ def record(outcome: PlanOutcome) -> dict[str, object]:
         "people_of_an_image": {kind: list(ends) for kind, ends in plan.shown.items()},
         "people_who_see_two_of_one_source": plan.sources_twice,
         "test": {"bound": wish.bound, "alpha": wish.alpha, "effect": wish.effect},
-        "variances": {name: round(value, 4) for name, value in asdict(design.variances).items()},
-        "standard_error": round(design.standard_error(len(plan.lists)), 4),
-        "power": round(design.power(len(plan.lists)), 4),
+        "variances": {name: rounded(value, 4) for name, value in asdict(design.variances).items()},
+        "standard_error": rounded(design.standard_error(len(plan.lists)), 4),
+        "power": rounded(design.power(len(plan.lists)), 4),
         "people_needed": {"power": wish.power, "people": outcome.needed},
         "shown_milliseconds": SHOWN_MILLISECONDS,
     }
@@ -372,8 +373,8 @@ def plan_summary(outcome: PlanOutcome, out: Path) -> str:
         f"{wish.attention} attention checks and {wish.pairs} pairs",
         f"protocol: {protocol_in_words(parts_of(wish))}",
         f"people who see it: {shown}",
-        f"power for a bound of ±{wish.bound:g} at alpha {wish.alpha:g}: {design.power(len(plan.lists)):.2f} (standard "
-        f"error {design.standard_error(len(plan.lists)):.3f}); {wish.power:g} needs {needed}",
+        f"power for a bound of ±{wish.bound:g} at alpha {wish.alpha:g}: {decimal(design.power(len(plan.lists)))} "
+        f"(standard error {decimal(design.standard_error(len(plan.lists)), 3)}); {wish.power:g} needs {needed}",
     ]
     lines.append(_window(outcome))
     if plan.sources_twice:

@@ -30,6 +30,7 @@ from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.parts import FinishedPart
 from cleanset.scoring.shards import Shards, finished_shards, shards_bar
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions, made_from, read_finished
+from cleanset.statistics.formats import rounded
 from cleanset.studies.robustness.answers import (
     NAMED_ANSWERS,
     CheckClean,
@@ -357,7 +358,7 @@ class _FamilyAnswers(ModelInPass):
         found = compare_scores(*(each.assign(image_id=list(map(str, drawn))) for each in (exact, keyed)))
         return {
             "images": found.images,
-            "top1_agreement": round(1 - found.top1_changed / max(1, found.images), 6),
+            "top1_agreement": rounded(1 - found.top1_changed / max(1, found.images), 6),
             "largest_difference": float(f"{found.largest_difference:.3g}"),
         }
 

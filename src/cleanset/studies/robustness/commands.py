@@ -23,6 +23,7 @@ from cleanset.edition.options import (
     StudyFolder,
     show,
 )
+from cleanset.statistics.formats import decimal
 
 if TYPE_CHECKING:
     from cleanset.studies.robustness.families import OpenedStudy
@@ -245,7 +246,10 @@ def masks(
         write_frame(out, found)
     smallest, image_id = min(zip(found["iou"].tolist(), found["image_id"].tolist(), strict=True))
     noun = "image" if len(found) == 1 else "images"
-    print(f"{len(found):,} {noun}: mean IoU {found['iou'].mean():.3f}, smallest {smallest:.3f} ({image_id})")
+    print(
+        f"{len(found):,} {noun}: mean IoU {decimal(found['iou'].mean(), 3)}, "
+        f"smallest {decimal(smallest, 3)} ({image_id})"
+    )
     if compared.other_class:
         print(f"left out: {compared.other_class:,}, whose mask of ImageNet-S is of other classes than their set's")
     if compared.unlisted:

@@ -15,6 +15,7 @@ from cleanset.classes import ClassTable
 from cleanset.evaluation.measures import NAN, Difference, Measure, columns_of, corrected
 from cleanset.statistics.basics import LEVEL
 from cleanset.statistics.bootstrap import Bootstrap, Resamples
+from cleanset.statistics.formats import rounded
 from cleanset.statistics.groups import Units, unit_sign_test_p
 from cleanset.studies.robustness.answer_arrays import Answers, Chosen
 from cleanset.studies.robustness.sampled import Sampled
@@ -216,7 +217,8 @@ class FamilyStudy(ABC):
 def shares(cells: pd.DataFrame, step: str, counted: str, name: str) -> pd.DataFrame:
     """The share of counted images by model, change and step, 0 to 1, for `dvc plots`."""
     sums = cells.groupby(["model", "change", step], sort=False)[["images", counted]].sum().reset_index()
-    return sums[["model", "change", step]].assign(**{name: (sums[counted] / sums["images"]).round(6)})
+    found = [rounded(share, 6) for share in (sums[counted] / sums["images"]).tolist()]
+    return sums[["model", "change", step]].assign(**{name: found})
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:

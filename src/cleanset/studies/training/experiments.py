@@ -21,6 +21,7 @@ from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import NAN, Difference, columns_of
 from cleanset.statistics.basics import Interval
 from cleanset.statistics.differences import fold_interval, unpaired_difference
+from cleanset.statistics.formats import rounded
 from cleanset.studies.robustness.results import DEFINITIONS
 from cleanset.studies.robustness.scenarios.measures import score_of_squares, spread, squared_deviations
 from cleanset.studies.robustness.scenarios.params import ORIGINAL
@@ -276,5 +277,5 @@ def inner_section(found: Iterable[RunPair], means: Means) -> dict[str, dict[str,
     section = {}
     for pair in found:
         runs = {ORIGINAL: pair.baseline, **pair.ex2}
-        section[pair.name] = {name: round(means[run.name, name].value, 6) for name, run in runs.items()}
+        section[pair.name] = {name: rounded(means[run.name, name].value, 6) for name, run in runs.items()}
     return section

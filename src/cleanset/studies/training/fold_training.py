@@ -23,6 +23,7 @@ from cleanset.scoring.devices import Device, computing_threads
 from cleanset.scoring.fingerprints import module_fingerprint
 from cleanset.scoring.scorer import arithmetic
 from cleanset.scoring.validity import code_of, library_versions
+from cleanset.statistics.formats import rounded
 from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.finished import CODE, LIBRARIES_BY_TASK
 from cleanset.studies.training.fold_data import FoldData, ProcessShare, read_fold
@@ -140,9 +141,9 @@ def write_costs(path: Path, run: Run, trained: Trained, *, device: Device, param
         "step": int(trained.history[-1]["step"]),
         "batch": run.batch,
         "size": run.size,
-        "seconds": round(trained.seconds, 3),
+        "seconds": rounded(trained.seconds, 3),
         "images": trained.images,
-        "images_per_second": round(trained.images / max(trained.seconds, 1e-9), 3),
+        "images_per_second": rounded(trained.images / max(trained.seconds, 1e-9), 3),
         "peak_memory_bytes": device.peak_memory(),
         "parameters_in_millions": parameters,
     }
@@ -151,7 +152,7 @@ def write_costs(path: Path, run: Run, trained: Trained, *, device: Device, param
 
 def millions_of_parameters(network: nn.Module) -> float:
     """The number of parameters in millions, of six decimals."""
-    return round(sum(each.numel() for each in network.parameters()) / 1e6, 6)
+    return rounded(sum(each.numel() for each in network.parameters()) / 1e6, 6)
 
 
 def write_weights(path: Path, weights: dict[str, Tensor], inner_name: str = "1") -> None:

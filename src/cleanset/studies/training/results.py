@@ -8,6 +8,7 @@ import pandas as pd
 
 from cleanset.evaluation.measures import measures_frame
 from cleanset.plumbing.json_files import JsonObject
+from cleanset.statistics.formats import rounded, rounded_p
 from cleanset.studies.robustness.results import records
 from cleanset.studies.training.accuracies import ACCURACY_COLUMNS, fold_accuracies, mean_accuracies
 from cleanset.studies.training.experiments import (
@@ -25,6 +26,7 @@ from cleanset.studies.training.params import SegmentationMeasures
 from cleanset.studies.training.segmentation.measures import tables as segmentation_tables
 
 DIGITS = 6
+P_VALUES = ("p", "p_holm")
 """Decimals of numbers in tables and metrics: processors differ in the last digits of sums."""
 
 
@@ -67,7 +69,16 @@ def summarise(
     segmented = [tests for each, tests in tested if each.run.task == "segmentation"]
     if segmented:
         tables |= segmentation_tables(pd.concat(segmented, ignore_index=True), measures)
-    return Summary({name: table.round(DIGITS) for name, table in tables.items()}, trained)
+    return Summary({name: rounded_table(table) for name, table in tables.items()}, trained)
+
+
+def rounded_table(table: pd.DataFrame) -> pd.DataFrame:
+    """A table whose floating-point numbers are rounded to DIGITS; no p-value becomes 0."""
+    found = {}
+    for name in table.select_dtypes("float"):
+        to_digits = rounded_p if str(name) in P_VALUES else rounded
+        found[str(name)] = [to_digits(value, DIGITS) for value in table[name].tolist()]
+    return table.assign(**found)
 
 
 def _run_row(each: FinishedRun) -> JsonObject:
@@ -85,7 +96,7 @@ def _run_row(each: FinishedRun) -> JsonObject:
         "size": run.size,
         "folds": len(records),
         "training_images": max(record.training_images for record in records),
-        "epochs": round(float(np.mean([record.epochs for record in records])), 1),
+        "epochs": rounded(float(np.mean([record.epochs for record in records])), 1),
         "kept_epochs": " ".join(str(record.epoch) for record in records),
         "kept": records[0].kept,
         "trained_on": " ".join(run.trained_on),

@@ -10,6 +10,7 @@ from cleanset.plumbing.csv_files import write_frame
 from cleanset.plumbing.files import replacing, write_text
 from cleanset.plumbing.json_files import json_record
 from cleanset.plumbing.metrics import Lines, write_metrics
+from cleanset.statistics.formats import rounded
 from cleanset.studies.training.finished import FinishedRun, finished_runs
 from cleanset.studies.training.histories import history_rows
 from cleanset.studies.training.pages import ReportData, write_report
@@ -77,7 +78,8 @@ def costs_table(study: TrainingStudy, runs: Sequence[FinishedRun]) -> pd.DataFra
     if rows:
         # networks can be compared only where they saw the same images on the same device
         alike = table.groupby(["size", "batch", "device"])["images_per_second"]
-        table["times_the_fastest"] = (alike.transform("max") / table["images_per_second"]).round(2)
+        times = alike.transform("max") / table["images_per_second"]
+        table["times_the_fastest"] = [rounded(each, 2) for each in times.tolist()]
     return table
 
 

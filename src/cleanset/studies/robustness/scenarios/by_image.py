@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from cleanset.statistics.basics import LEVEL, Floats, Ints
+from cleanset.statistics.basics import LEVEL, Floats, Ints, positive_p
 from cleanset.statistics.differences import holm
 from cleanset.studies.robustness.scenarios.regression import is_rounding
 
@@ -112,7 +112,7 @@ def within_test(source: str, means: Floats) -> Source:
     epsilon = float(np.trace(covariance)) ** 2 / (df * squares) if varies else NAN
     residual_df = df * (images - 1)
     f = between / df / (residual / residual_df) if varies and residual_df else NAN
-    p = float(stats.f.sf(f, epsilon * df, epsilon * residual_df))
+    p = positive_p(float(stats.f.sf(f, epsilon * df, epsilon * residual_df)))
     return Source(source=source, df=df, residual_df=residual_df, epsilon=epsilon, f=f, p=p)
 
 
@@ -132,7 +132,7 @@ def between_test(source: str, means: Floats, classes: Ints) -> Source:
     df = len(groups) - 1
     between = float(sum(len(group) * (group.mean() - means.mean()) ** 2 for group in groups))
     f = between / df / (residual / residual_df) if residual_df and not is_rounding(residual, means) else NAN
-    p = float(stats.f.sf(f, df, residual_df))
+    p = positive_p(float(stats.f.sf(f, df, residual_df)))
     return Source(source=source, df=df, residual_df=residual_df, epsilon=1.0, f=f, p=p)
 
 
@@ -189,7 +189,7 @@ def _term(factor: str, level: object, estimate: float, error: float, df: int) ->
         high=estimate + half,
         t=t,
         df=df,
-        p=float(2 * stats.t.sf(abs(t), df)),
+        p=positive_p(float(2 * stats.t.sf(abs(t), df))),
     )
 
 

@@ -18,7 +18,7 @@ from scipy import stats
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.validation import shown
-from cleanset.statistics.basics import LEVEL, Floats
+from cleanset.statistics.basics import LEVEL, Floats, positive_p
 from cleanset.studies.robustness.answer_arrays import cube
 
 FACTORS = ("model", "scenario", "class_index")
@@ -130,7 +130,7 @@ def _regression(design: Design, fit: Fit) -> dict[str, pd.DataFrame]:
     errors = np.zeros_like(fit.standard_errors) if exact else fit.standard_errors
     with np.errstate(divide="ignore", invalid="ignore"):
         t = fit.coefficients / errors
-    p = 2 * stats.t.sf(np.abs(t), df)
+    p = [positive_p(2 * each) for each in stats.t.sf(np.abs(t), df)]
     half = stats.t.ppf((1 + LEVEL) / 2, df) * errors
     names: list[tuple[str, object]] = [("intercept", None)]
     names += [(f, each) for f, levels in zip(FACTORS, design.levels, strict=True) for each in levels[1:]]
@@ -175,7 +175,7 @@ def _anova(design: Design, fit: Fit, residual_ss: float) -> pd.DataFrame:
     # a total has no mean square, and neither it nor the residual an F
     ms[-1] = np.nan
     f[-2:] = np.nan
-    p = stats.f.sf(f, df, design.residual_df)
+    p = [positive_p(each) for each in np.asarray(stats.f.sf(f, df, design.residual_df))]
     source = ["regression", *FACTORS, "residual", "total"]
     return pd.DataFrame({"source": source, "ss": ss, "df": df, "ms": ms, "f": f, "p": p})
 
