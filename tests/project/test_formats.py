@@ -21,7 +21,7 @@ ALLOWED = {
     "studies/training/curves.py": "coordinates of a drawing",
     "studies/robustness/corruptions/params.py": "names of folders as published",
     "studies/robustness/corruptions/caustics.py": "pixels beyond the edge",
-    "studies/robustness/corruptions/effective_robustness.py": "the precision of a computation",
+    "studies/robustness/corruptions/measures.py": "the precision of a computation",
     "studies/robustness/corruptions/family.py": "the end of an axis without numbers",
     "statistics/differences.py": "equal means that differ by rounding",
     "statistics/groups.py": "a correlation with what does not vary",
