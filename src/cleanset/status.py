@@ -20,7 +20,7 @@ from cleanset.edition.models import changed_files
 from cleanset.edition.params import Dataset, Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.repository import scm_problem
-from cleanset.edition.stage_inputs import misread_inputs, projects_in
+from cleanset.edition.stage_inputs import REPAIR, misread_inputs, projects_in
 from cleanset.errors import CleansetError
 from cleanset.plumbing.files import (
     FileState,
@@ -255,4 +255,5 @@ def _changed_files(folder: Path, known: _Digests) -> Iterator[str]:
     found = known.of({str(folder / file): folder / file for file in expected if (folder / file).is_file()}, "sha256")
     wrong = sorted(file for file, digest in expected.items() if found.get(str(folder / file)) != digest)
     if wrong:
-        yield f"{folder}: missing, or not as in its manifest: {first_names(wrong, 3)}; run dvc repro"
+        # DVC may take them for unchanged, and restore them from a cache that has the same damage
+        yield f"{folder}: missing, or not as in its manifest: {first_names(wrong, 3)}; {REPAIR}"

@@ -254,6 +254,23 @@ class TestRot:
         assert findings.hashed == 2 + 3 + 4
         assert as_text(findings) == "files hashed: 9, with other bytes than dvc.lock says: 0"
 
+    @pytest.mark.parametrize("quick", [True, False])
+    def test_links_to_nothing_are_removed(self, edition: Path, quick: bool) -> None:
+        """DVC removes a damaged object when it reads it, and then fails at the links to it; others are left alone."""
+        links = [edition / "one", edition / "many" / "a"]
+        for link in links:
+            target = object_of(edition, "one")
+            link.unlink()
+            link.symlink_to(os.path.relpath(target, link.parent))
+        (edition / "many" / "elsewhere").symlink_to("nowhere")
+        assert examine(edition, quick=quick).repaired == []
+        object_of(edition, "one").unlink()
+        lines = [
+            f"{link}: a link to a file that DVC's cache lacks, removed: run dvc pull or dvc repro" for link in links
+        ]
+        assert examine(edition, quick=quick).repaired == sorted(lines)
+        assert sorted(path.name for path in edition.rglob("*") if path.is_symlink()) == ["elsewhere"]
+
     @pytest.mark.long
     @pytest.mark.parametrize(
         ("bad", "remote"),

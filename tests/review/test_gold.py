@@ -76,12 +76,19 @@ def test_the_key_is_read_as_it_is_written() -> None:
             val(1),
             f"line 3: image_id '{val(1)}' a second time, after line 2; expected it once",
         ),
+        (val(5), "1.JPEG", "line 3: image_id '1.JPEG' a second time, after line 2; expected it once"),
+        (val(5), "50001", "line 3, image_id: '50001'; expected an image id such as .*, 1 to 50,000"),
         ("image_id", "id", "line 1: .*expected the header wnid,image_id,sha256,reason,source"),
     ],
 )
 def test_a_key_with_a_mistake(old: str, new: str, message: str) -> None:
     with pytest.raises(CleansetError, match=message):
         parse_gold_key(TEXT.replace(old, new), "gold.csv", imagenet())
+
+
+@pytest.mark.parametrize("form", ["00000005", "5", f"val/{val(5)}.JPEG", f"{val(5)}_n01443537.png"])
+def test_an_image_in_any_form(form: str) -> None:
+    assert parse_gold_key(TEXT.replace(val(5), form), "gold.csv", imagenet()) == parse_gold_key(TEXT, "x", imagenet())
 
 
 def test_answers_are_told_apart_by_the_bytes_alone() -> None:

@@ -7,15 +7,15 @@ import pytest
 import yaml
 from ruamel.yaml import YAML
 
-from cleanset.classes import imagenet
+from cleanset.classes import ClassName, ClassTable, imagenet
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.review.file_format import parse_reviews, review_fields
 from cleanset.review.save import with_reviews
-from cleanset.review.store import check_note, review_file
+from cleanset.review.store import check_note, read_file, read_votes, review_file
 from cleanset.review.verdicts import Clean, Cropped, Rejected, Review, Unsure
 from cleanset.vocabulary import REASONS, Reason
-from tests.review.texts import GOLDFISH, IMAGE, SHA, TENCH, clean, crop, entry
+from tests.review.texts import GOLDFISH, IMAGE, SHA, TENCH, clean, crop, entry, save
 
 
 def parsed(text: str) -> list[Review]:
@@ -258,3 +258,36 @@ def test_a_long_name_and_a_long_note(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match=r"a note of 3,000,000 characters; expected at most 10,000: shorten it"):
         check_note("ada", review, "here")
     check_note("ada", replace(review, note=note[:10_000]), "here")
+
+
+FORMS = [f"{IMAGE}.JPEG", f"val/{IMAGE}.JPEG", f"{IMAGE}_{TENCH}.png", '"00002138"', '"2138"']
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_image_in_any_form(form: str, tmp_path: Path) -> None:
+    """It is read as the image's id, and an entry that is changed keeps its form."""
+    path = tmp_path / "ann" / f"{TENCH}.yaml"
+    path.parent.mkdir()
+    text = f"# mine\n{clean(note='x')}".replace(IMAGE, form)
+    path.write_text(text)
+    (vote,) = read_file(path, imagenet())
+    assert (vote.image_id, vote.review.note) == (IMAGE, "x")
+    assert list(read_votes(tmp_path, imagenet())) == [(0, IMAGE)]
+    save(tmp_path, "ann", TENCH, IMAGE, replace(vote.review, note="y"))
+    assert path.read_text() == text.replace("note: x", "note: y")
+    save(tmp_path, "ann", TENCH, IMAGE, None)
+    assert IMAGE not in path.read_text()
+    assert "2138" not in path.read_text()
+    path.write_text(f"{text}  {IMAGE}:\n    verdict: clean\n    sha256: {SHA}\n")
+    with pytest.raises(CleansetError, match=f"line 7, {IMAGE}: {IMAGE} a second time; expected one verdict on each"):
+        read_file(path, imagenet())
+
+
+def test_ids_of_your_own_images_are_their_paths(tmp_path: Path) -> None:
+    """One may be named as ImageNet's are."""
+    classes = ClassTable((ClassName(class_index=0, key="cat", name=""),))
+    names = ["00002138.JPEG", f"{IMAGE}.JPEG"]
+    text = "cat:\n" + "".join(f"  {name}: {{verdict: clean, sha256: {SHA}}}\n" for name in names)
+    assert [vote.image_id for vote in parse_reviews(text, "cat", "f", classes)] == names
+    changed = with_reviews(text, "cat", {names[0]: None}, "f")
+    assert [vote.image_id for vote in parse_reviews(changed, "cat", "f", classes)] == names[1:]

@@ -12,7 +12,7 @@ from cleanset.classes import imagenet
 from cleanset.dataset import label_sources
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, InputError
 from cleanset.loading import load
 from cleanset.sets import publish, rebuild, verify
 from cleanset.sets.folder import read_entries
@@ -66,6 +66,26 @@ def test_the_column(compared: Edition, export_folder: Path) -> None:
         assert [{name: row[name] for name in ManifestForm().fields(imagenet())} for row in rows] == list(
             csv.DictReader(file)
         )
+
+
+def test_studies_of_other_images_alone_are_an_error(
+    edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Three of the six images are in the study, or none, when it has others."""
+    copied = Edition(Path(shutil.copytree(edition.folder, tmp_path / "edition")))
+    copied.params_yaml.write_text(yaml_with(copied.params_yaml, "label_sources: [multilabel]"))
+
+    def run(text: str) -> None:
+        sources = write_sources(copied.folder / label_sources.PLACE, {"multilabel": text})
+        monkeypatch.setattr(label_sources, "known_sources", lambda: sources)
+        export.run(copied, "standard")
+
+    run(PROPOSED)
+    assert "3 of 6 images of standard are in multilabel\n" in capsys.readouterr().err
+    before = (copied.export("standard") / "manifest.csv").read_bytes()
+    with pytest.raises(InputError, match="0 of 6 images of standard are in multilabel; expected images that a study"):
+        run(PROPOSED.replace("val_0000", "val_0003"))
+    assert (copied.export("standard") / "manifest.csv").read_bytes() == before
 
 
 def test_the_card_has_the_numbers(compared: Edition) -> None:

@@ -276,6 +276,10 @@ TAKE = ": take Kaggle's list of labels"
             f"{HEADER}{id_of(1)},n01440764 1 2 3 4\n{id_of(1)},n02119789 1 2 3 4\n",
             f", line 3: ImageId {id_of(1)!r} a second time, after line 2; expected it once{TAKE}",
         ),
+        (
+            f"{HEADER}{id_of(1)},n01440764 1 2 3 4\n1.JPEG,n02119789 1 2 3 4\n",
+            f", line 3: {id_of(1)} a second time; expected each image once",
+        ),
         (f"{HEADER}{FOURTH}\n", f", line 2: 1 cells; expected {HEADER[:-1]}{TAKE}"),
         (
             f'{HEADER}"{FOURTH},n02119789 1 2 3 4\n',

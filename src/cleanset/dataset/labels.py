@@ -127,6 +127,8 @@ def _kaggle_labels(path: Path) -> dict[str, int]:
                 f"{where}: {shown(','.join(row.values()))}; expected ImageId ILSVRC2012_val_00000001 "
                 "and a PredictionString that begins with a wnid"
             )
+        if name in class_of:
+            raise CleansetError(f"{where}: {name} a second time; expected each image once")
         class_of[name] = imagenet().indices[wnid]
     # ids are distinct here, so the highest number is the count if none is missing
     if not class_of or max(map(image_number, class_of)) != len(class_of):

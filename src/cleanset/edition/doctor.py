@@ -101,11 +101,24 @@ def examine(edition: Path, *, quick: bool) -> Findings:
     if not (edition / ".dvc").is_dir():
         raise CleansetError(f"{edition}: no DVC project; expected the folder of an edition: run it there")
     repaired = [*relink_code(edition), *repair_locks(edition), *mend_scm(edition), *add_attributes(edition)]
+    repaired += _remove_broken_links(edition, cache_folder(edition))
+    # before stages are unlocked, whose outs would not be checked then
+    hashed, rotten, unchecked = (None, [], []) if quick else rotten_files(edition, cache_folder(edition))
     repaired += [line for project in projects_in(edition) for line in unlock_misread(project)]
-    if quick:
-        return Findings(repaired)
-    hashed, rotten, unchecked = rotten_files(edition, cache_folder(edition))
-    return Findings(repaired, hashed, rotten=rotten, unchecked=unchecked, leftovers=leftovers(edition))
+    found = [] if quick else leftovers(edition)
+    return Findings(repaired, hashed, rotten=rotten, unchecked=unchecked, leftovers=found)
+
+
+def _remove_broken_links(edition: Path, cache: Path) -> Iterator[str]:
+    """Remove links to files that DVC's cache lacks, at which DVC fails; yield a line for each.
+
+    DVC removes a damaged file from its cache when it happens to read it, and leaves the links to it.
+    """
+    paths = {path for out in outs_of(edition) for path in (out.path, *out.path.rglob("*"))}
+    for path in sorted(paths):
+        if path.is_symlink() and not path.exists() and path.resolve().is_relative_to(cache.resolve()):
+            path.unlink()
+            yield f"{path}: a link to a file that DVC's cache lacks, removed: run dvc pull or dvc repro"
 
 
 def leftovers(edition: Path) -> list[Path]:

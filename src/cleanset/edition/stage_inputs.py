@@ -292,20 +292,37 @@ class ComparedNote(NamedTuple):
     misread: list[str]
     """The inputs that are locked with another digest or value than the stage has read."""
 
+    damaged: list[str]
+    """Those of them that earlier stages wrote with the locked digest, and still have what was read."""
+
     @property
     def text(self) -> str:
         """What has happened, in words."""
+        if self.damaged:
+            return (
+                f"{self.stage} has read {first_names(self.damaged, 3)}, which DVC takes for unchanged, and is damaged"
+            )
         return f"{self.stage} ran before a change of {first_names(self.misread, 3)}, which DVC has locked with it"
 
 
 def _compared_notes(project: Path) -> Iterator[ComparedNote]:
     locked = _locked_stages(project)
+    written = {out["path"]: out["md5"] for entry in locked.values() for out in entry.get("outs", ())}
+    now = _Reader(project)
     for path, name, note in _read_notes(project):
         entry = locked.get(name)
         if entry is not None and not _other_digests(entry.get("outs", ()), note["outs"]):
             params = {of: _plain(values) for of, values in entry.get("params", {}).items()}
-            misread = _other_digests(entry.get("deps", ()), note["deps"]) + _common_params(note, params)
-            yield ComparedNote(path=path, stage=name, misread=misread)
+            deps = entry.get("deps", ())
+            others = _other_digests(deps, note["deps"])
+            damaged = [
+                dep["path"]
+                for dep in deps
+                if dep["path"] in others
+                and written.get(dep["path"]) == dep["md5"]
+                and now.digest(dep["path"]) == note["deps"][dep["path"]]
+            ]
+            yield ComparedNote(path=path, stage=name, misread=others + _common_params(note, params), damaged=damaged)
 
 
 def _other_digests(locked: Iterable[Any], noted: Mapping[str, str | None]) -> list[str]:
@@ -336,7 +353,7 @@ def misread_inputs(project: Path, remedy: str = REPAIR) -> list[str]:
 
 
 def _line(project: Path, note: ComparedNote, remedy: str) -> str:
-    return f"{project / 'dvc.lock'}: {note.text}: {remedy}"
+    return f"{project / 'dvc.lock'}: {note.text}: {REPAIR if note.damaged else remedy}"
 
 
 def projects_in(edition: Path) -> list[Path]:

@@ -86,29 +86,36 @@ def parse_rows(
         names = ",".join(columns)
         expected = f"the column {names}, each once" if others else f"the header {names}"
         raise CleansetError(f"{where}, line {line}: {shown(','.join(header))}; expected {expected}: {remedy}")
-    seen: dict[tuple[str, ...], int] = {}
+    seen: dict[tuple[object, ...], int] = {}
     places = [header.index(name) for name in key]
+    # as they are read: one image may be named in two forms
+    field_of = {column: name for name, column in column_of.items()} if wanted else {}
     for line, cells in rows:
         at = f"{where}, line {line}"
         problem = ""
         if len(cells) != len(header):
             problem = f": {len(cells)} cells; expected {cut(','.join(header), MAX_VALUE)}"
-        elif key and seen.setdefault(values := tuple(cells[place] for place in places), line) != line:
-            again = ", ".join(f"{name} {shown(cell)}" for name, cell in zip(key, values, strict=True))
-            problem = f": {again} a second time, after line {seen[values]}; expected it once"
         else:
             try:
-                yield at, check(dict(zip(column_of, cells, strict=False)))
+                row = check(dict(zip(column_of, cells, strict=False)))
+                values = tuple(
+                    getattr(row, field_of[name]) if wanted else cells[place]
+                    for name, place in zip(key, places, strict=True)
+                )
+                if not key or seen.setdefault(values, line) == line:
+                    yield at, row
+                    continue
+                again = ", ".join(f"{name} {shown(cells[place])}" for name, place in zip(key, places, strict=True))
+                problem = f": {again} a second time, after line {seen[values]}; expected it once"
             except ValidationError as error:
                 first = error.errors(include_url=False)[0]
                 column = column_of[str(first["loc"][0])]
                 problem = f", {column}: {shown(cells[header.index(column)])}; {expected_value(first)}"
             except ValueError as error:
                 problem = f": {shown(','.join(cells))}; {error}"
-        if problem and invalid is None:
+        if invalid is None:
             raise CleansetError(f"{at}{problem}: {remedy}")
-        if problem and invalid is not None:
-            invalid.append(f"{at}{problem}: {remedy}")
+        invalid.append(f"{at}{problem}: {remedy}")
 
 
 def csv_rows(

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, cut
+from cleanset.image_ids import parse_image_id
 from cleanset.images.boxes import UNKNOWN_BOX, Box, Unknown, parse_box
 from cleanset.plumbing.cache import PACKAGE
 from cleanset.plumbing.files import sha256
@@ -181,16 +182,20 @@ def parse_reviews(text: str, wnid: str, where: str, classes: ClassTable) -> list
             f"{where}, line {line}: found {cut(', '.join(files), MAX_VALUE) or 'nothing'}; expected one entry, {wnid}, "
             "the file's name"
         )
-    votes = []
-    for image_id, entry in _table(files[wnid], f"{where}, line {lines[wnid,]}", "expected image ids").items():
-        line = lines[wnid, image_id]
+    votes = dict[str, Vote]()
+    for name, entry in _table(files[wnid], f"{where}, line {lines[wnid,]}", "expected image ids").items():
+        line = lines[wnid, name]
         fields = _table(entry, f"{where}, line {line}", "expected verdict: …")
-        place = f"{where}, line {line}, {image_id}"
+        place = f"{where}, line {line}, {name}"
         review = parse_review(fields, place)
         if isinstance(review.verdict, Rejected):
             check_other_class(review.verdict.correct_class, wnid, classes, place)
-        votes.append(Vote(wnid, image_id, review, place))
-    return votes
+        # what names no image is refused with the index, which knows all images
+        image_id = parse_image_id(name, classes) or name
+        if image_id in votes:
+            raise CleansetError(f"{place}: {image_id} a second time; expected one verdict on each image: remove one")
+        votes[image_id] = Vote(wnid, image_id, review, place)
+    return list(votes.values())
 
 
 def check_other_class(key: str | None, wnid: str, classes: ClassTable, place: str) -> None:
@@ -209,7 +214,7 @@ def _table(value: object, place: str, expected: str) -> dict[str, object]:
 
 
 CODE = (
-    "images/boxes.py", "plumbing/validation.py", "plumbing/yaml_files.py", "review/file_format.py",
+    "image_ids.py", "images/boxes.py", "plumbing/validation.py", "plumbing/yaml_files.py", "review/file_format.py",
     "review/verdicts.py", "vocabulary.py",
 )  # fmt: skip
 """The files of the package that decide on the verdicts in a text."""
@@ -225,7 +230,7 @@ def usual_verdict_files(package: Path = PACKAGE) -> KeptFiles:
 
 def kept_votes(text: str, wnid: str, where: str, classes: ClassTable, kept: KeptFiles) -> list[Vote]:
     """As `parse_reviews`, and with its errors. A text with an error is not kept, and parsed each time."""
-    name = sha256(f"{wnid}\n{text}".encode())
+    name = sha256(f"{wnid} {classes.is_imagenet}\n{text}".encode())
     rows = kept.read_value(name, _ROWS)
     if rows is None:
         found = parse_reviews(text, wnid, where, classes)

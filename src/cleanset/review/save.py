@@ -9,10 +9,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from cleanset.classes import ClassTable
+from cleanset.classes import ClassTable, imagenet
 from cleanset.edition.yaml_edit import LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
-from cleanset.image_ids import example_id, is_image_id
+from cleanset.image_ids import example_id, is_image_id, parse_image_id
 from cleanset.plumbing.file_locks import ChangedMeanwhileError, locked
 from cleanset.plumbing.files import read_text, replace_file, sync_folder
 from cleanset.plumbing.yaml_files import parse_remembered
@@ -118,6 +118,9 @@ def with_reviews(text: str, wnid: str, reviews: Mapping[str, Review | None], whe
     """
     content: Any = parse_remembered(text, where)[0]
     before = content[wnid] if content else {}
+    # an entry keeps the form in which it names its image
+    name_of = {parse_image_id(name, imagenet()) or name: name for name in before} | {name: name for name in before}
+    reviews = {name_of.get(image_id, image_id): review for image_id, review in reviews.items()}
     wanted = {
         image_id: fields_to_write(review, before.get(image_id, {}))
         for image_id, review in reviews.items()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, cut
-from cleanset.image_ids import parse_image_id
 from cleanset.images.boxes import Crop, check_crop, known_box
 from cleanset.plumbing.files import read_text
 from cleanset.plumbing.machine import without_garbage_collection
@@ -193,9 +192,7 @@ def check_votes(
     for (class_index, image_id), by_reviewer in votes.items():
         for vote in by_reviewer.values():
             if image_id not in images:
-                meant = parse_image_id(image_id, classes)
-                mend = f"rename the entry, {meant}" if meant in images else "correct or remove the entry"
-                raise CleansetError(f"{vote.where}: no such image in the index; {mend}")
+                raise CleansetError(f"{vote.where}: no such image in the index; correct or remove the entry")
             image = images[image_id]
             if class_index not in image.real_classes:
                 labels = "among the image's reassessed labels" if classes.is_imagenet else "the image's class"

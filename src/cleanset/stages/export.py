@@ -20,6 +20,7 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.readings import readings, review_policy
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
+from cleanset.image_ids import check_matched
 from cleanset.images.boxes import UNKNOWN_BOX, known_box
 from cleanset.images.codec import Read
 from cleanset.plumbing.files import is_there, sha256
@@ -262,7 +263,7 @@ def provenance_of(
 def delivered_images(read: ExportInputs, selection: pd.DataFrame, role: str) -> list[DeliveredImage]:
     """The images of `selection` with what the manifest says of each: labels, confidences, reviewers, group.
 
-    Raises CleansetError for an image that the index lacks, and for a crop without scores.
+    Raises CleansetError for an image that the index lacks, for a crop without scores, and for studies of other images.
     """
     images = selected_images(with_known_confidences(selection, read.unknown_confidences))
     labels = zip(read.index["image_id"], read.index["ilsvrc_class"].tolist(), read.index["real_classes"], strict=True)
@@ -274,6 +275,11 @@ def delivered_images(read: ExportInputs, selection: pd.DataFrame, role: str) -> 
     reviewers = reviewer_counts(read.votes)
     check = source_check(read)
     of_studies = labels_by_name(read.studies)
+    if read.studies:
+        matched = sum(any(image.image_id in each for each in of_studies.values()) for image in images)
+        names = ", ".join(of_studies)
+        expected = "images that a study of export.label_sources has"
+        check_matched(matched, len(images), f"images of {role} are in {names}", expected)
     denying = {each.image_id: each.denied_by for each in findings_of(classes_of(images), of_studies)}
     delivered = []
     for image, confidence in zip(images, confidences, strict=True):
