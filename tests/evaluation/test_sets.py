@@ -46,9 +46,7 @@ def test_a_folder_per_wnid(folder: Path) -> None:
 
 def test_a_list_of_images_is_no_set(tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("file,class\n")
-    with pytest.raises(
-        CleansetError, match=r"list.csv: a list of images, which cleanset evaluate alone takes; expected a set"
-    ):
+    with pytest.raises(CleansetError, match=r"list.csv: a list of images, which only cleanset evaluate, robustness"):
         open_set(str(tmp_path / "list.csv"), Edition(tmp_path), [])
 
 

@@ -108,8 +108,8 @@ AnyImages = Annotated[
     str,
     typer.Argument(
         metavar="SET",
-        help="A role of the edition, the folder of an export or of an edition, a folder per wnid, or a file with the "
-        "ids of some of the edition's images, one a line.",
+        help="A role of the edition, the folder of an export or of an edition, a folder per wnid, a file with the ids "
+        "of some of the edition's images, one a line, or a list (.csv) as cleanset evaluate takes it.",
     ),
 ]
 EditionOfRoles = Annotated[

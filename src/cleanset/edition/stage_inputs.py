@@ -299,9 +299,7 @@ class ComparedNote(NamedTuple):
     def text(self) -> str:
         """What has happened, in words."""
         if self.damaged:
-            return (
-                f"{self.stage} has read {first_names(self.damaged, 3)}, which DVC takes for unchanged, and is damaged"
-            )
+            return f"{self.stage} has read {first_names(self.damaged, 3)}, damaged where DVC sees no change"
         return f"{self.stage} ran before a change of {first_names(self.misread, 3)}, which DVC has locked with it"
 
 

@@ -21,8 +21,8 @@ from cleanset.evaluation.notes import UNCHECKED
 from cleanset.evaluation.sets import EvaluationImage, EvaluationSet, class_index_of, open_set, reader_of
 from cleanset.image_ids import IMAGE_SUFFIXES, check_image_names, check_matched, image_id_in, listed_ids
 from cleanset.images.codec import decode_file
-from cleanset.plumbing.csv_files import read_rows
-from cleanset.plumbing.files import sha256
+from cleanset.plumbing.csv_files import csv_rows, read_rows
+from cleanset.plumbing.files import read_text, sha256
 from cleanset.plumbing.progress import found_in_threads
 from cleanset.plumbing.validation import normal_text, shown
 from cleanset.sets.folder import read_regular_file
@@ -46,6 +46,13 @@ def open_set_or_list(name: str, edition: Edition, roles: Sequence[str], role: st
     if role is not None:
         raise CleansetError(f"--role {role}: goes with a list ({LIST_SUFFIX}); {name} is a set")
     return open_set(name, edition, roles)
+
+
+def naming_column(path: Path) -> str | None:
+    """The column by which a list names its images; None for a file without such a header, such as one of ids alone."""
+    header = read_text(path, "save the list as UTF-8").partition("\n")[0]
+    _, cells = next(csv_rows(header, str(path), "expected a header"), (1, []))
+    return next((name for name in ("image_id", "file", "folder") if name in cells), None)
 
 
 def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:

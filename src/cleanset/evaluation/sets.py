@@ -279,8 +279,8 @@ def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet
         return _image_folder(name, folder, edition.read_classes())
     if folder.suffix == ".csv":
         raise InputError(
-            f"{name}: a list of images, which cleanset evaluate alone takes; expected a set, which cleanset published "
-            "makes of the published lists, or a folder with one for each class"
+            f"{name}: a list of images, which only cleanset evaluate, robustness evaluate and attacks evaluate take; "
+            "expected a set, which cleanset published makes of the published lists, or a folder with one for each class"
         )
     known = f"one of the edition's roles ({', '.join(roles)}), or " if roles else ""
     raise InputError(f"{name}: unknown set; expected {known}a folder with {MANIFEST} or one for each class")

@@ -302,6 +302,15 @@ def test_a_file_of_names(edition: Edition, tmp_path: Path) -> None:
     path.write_text("\n")
     with pytest.raises(CleansetError, match=r"names\.txt: no images; expected an image id a line"):
         open_images(str(path), edition, ["standard"])
+    classes = table.set_index("image_id")["class_index"].to_dict()
+    listed = tmp_path / "list.csv"
+    listed.write_text("image_id,class_index\n" + "".join(f"{each}.JPEG,{classes[each]}\n" for each in names))
+    again = open_images(str(listed), edition, ["standard"])
+    assert again.rows["file"].tolist() == found.rows["file"].tolist()
+    other = next(each for each in classes.values() if each != classes[names[0]])
+    listed.write_text(f"image_id,class_index\n{names[0]},{other}\n")
+    with pytest.raises(CleansetError, match=r"line 2: ILSVRC2012_val_.* with this class; expected one of the 21"):
+        open_images(str(listed), edition, ["standard"])
 
 
 @pytest.mark.long
@@ -415,6 +424,25 @@ def test_the_defaults() -> None:
         9 * 31 + 41,
     )
     assert params.section(Scenarios).changes() == []
+
+
+def test_a_list_of_files_or_folders(tmp_path: Path) -> None:
+    """As cleanset evaluate takes it, but for images of several classes."""
+    for name in ("bench/a.png", "bench/b.png", "1/c.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (300, 300), (len(name), ord(name[-5]), 0)).save(tmp_path / name)
+    listed = tmp_path / "list.csv"
+    listed.write_text("\ufefffolder,class_index\nbench,703\n1,7\n")
+    found = open_images(str(listed), Edition(tmp_path), [])
+    assert found.rows["file"].tolist() == ["1/c.png", "bench/a.png", "bench/b.png"]
+    assert found.rows["class_index"].tolist() == [7, 703, 703]
+    assert found.files["1/c.png"].path == (tmp_path / "1" / "c.png").resolve()
+    listed.write_text("file,wnid\nbench/a.png,n01440764\n")
+    found = open_images(str(listed), Edition(tmp_path), [])
+    assert (found.rows["file"].tolist(), found.rows["class_index"].tolist()) == (["bench/a.png"], [0])
+    listed.write_text("file,class_index\nbench/a.png,1 2\n")
+    with pytest.raises(CleansetError, match=r"list\.csv: bench/a\.png with several classes; expected one class"):
+        open_images(str(listed), Edition(tmp_path), [])
 
 
 def test_a_damaged_image(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The images that a command measures robustness on: all finished sets of an edition, a list of them, or any set."""
+"""The images that a command measures robustness on: all finished sets of an edition, a list, or any set."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +11,7 @@ from cleanset.dataset.folder import GROUP
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluation.image_lists import naming_column, open_list, read_list
 from cleanset.evaluation.sets import EvaluationImage, EvaluationSet, ImageFile, SetImages, open_set
 from cleanset.image_ids import listed_ids
 from cleanset.images.boxes import box_of
@@ -52,16 +53,25 @@ def set_of_rows(
 
 
 def open_images(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet:
-    """The sets of an edition in a folder, images of the sets of `edition` that a file names, or what `open_set` opens.
+    """The sets of an edition in a folder, the images that a list names, or what `open_set` opens.
 
-    The file has an image id a line. All bytes are read, and checked against the manifest, if any. Raises CleansetError,
-    for an image that is missing or has changed, too.
+    A list has an image id a line, or is a CSV file with a header as `cleanset evaluate` takes it: of images of the sets
+    of `edition`, or of files or folders beside it. All bytes are read, and checked against the manifest, if any. Raises
+    CleansetError, for an image that is missing or has changed, too, and for an image of several classes.
     """
-    folder = Path(name)
-    if name not in roles and (folder / "params.yaml").is_file() and not (folder / MANIFEST).is_file():
-        return _of_edition(name, Edition(folder))
-    if name not in roles and folder.is_file() and edition.params_yaml.is_file():
-        return _of_list(folder, edition)
+    path = Path(name)
+    if name in roles or path.name == MANIFEST or path.suffix == ".tar":
+        return open_set(name, edition, roles)
+    if (path / "params.yaml").is_file() and not (path / MANIFEST).is_file():
+        return _of_edition(name, Edition(path))
+    column = naming_column(path) if path.is_file() else None
+    if column in ("file", "folder"):
+        found = open_list(path, edition, None)
+        if several := [item.file for item in found.items if item.others]:
+            raise CleansetError(f"{path}: {several[0]} with several classes; expected one class of each image")
+        return found
+    if path.is_file() and edition.params_yaml.is_file():
+        return _of_list(path, edition, has_classes=column is not None)
     return open_set(name, edition, roles)
 
 
@@ -76,12 +86,23 @@ def _of_edition(name: str, edition: Edition) -> EvaluationSet:
     return replace(found, owners=roles, selections=SELECTIONS, selection="the sets of all models, joined")
 
 
-def _of_list(path: Path, edition: Edition) -> EvaluationSet:
+def _of_list(path: Path, edition: Edition, *, has_classes: bool) -> EvaluationSet:
     whole = _of_edition(str(path), edition)
-    known = {item.image_id for item in whole.items}
-    lines = enumerate(read_text(path, "expected an image id a line").splitlines(), start=1)
-    named = ((f"{path}, line {number}", line.strip()) for number, line in lines if line.strip())
-    ids = listed_ids(named, whole.classes, known, f"the sets of {edition.folder}, one a line")
+    class_of = {item.image_id: item.class_index for item in whole.items}
+    place = f"the sets of {edition.folder}"
+    if has_classes:
+        ids = dict[str, str]()
+        for each in read_list(path, None, whole.classes):
+            if class_of.get(each.image_id) not in each.class_indices:
+                raise CleansetError(
+                    f"{each.where}: {each.image_id} with this class; expected one of the {len(class_of):,} images of "
+                    f"{place}, with its class there"
+                )
+            ids[each.image_id] = each.where
+    else:
+        lines = enumerate(read_text(path, "expected an image id a line").splitlines(), start=1)
+        named = ((f"{path}, line {number}", line.strip()) for number, line in lines if line.strip())
+        ids = listed_ids(named, whole.classes, class_of, f"{place}, one a line")
     if not ids:
         raise CleansetError(f"{path}: no images; expected an image id a line")
     found = whole.only({item.file for item in whole.items if item.image_id in ids})
