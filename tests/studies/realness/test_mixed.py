@@ -242,3 +242,49 @@ def test_a_flat_criterion_is_refused(chosen: Callable[[int, int], bool], random:
     ratings = chosen_ratings(sized(5, 7), [at for at in range(144) if chosen(at // 12, at % 12)] * 2)
     with pytest.raises(CleansetError, match=f"do not determine .*{names}: the REML criterion is flat there"):
         fit(*ratings, random)
+
+
+def dense_criterion(ratings: Arguments, theta: npt.NDArray[np.float64]) -> float:
+    """The REML criterion at the best residual variance, by its definition, from the covariance of all ratings."""
+    y, people, images, modified = (np.asarray(each) for each in ratings)
+    same_person, same_image = (each[:, None] == each for each in (people, images))
+    both = np.ix_(modified.astype(int), modified.astype(int))
+    if len(theta) == 5:
+        factor = np.array([[theta[0], 0], [theta[1], theta[2]]])
+        of_images = np.where(modified, theta[4], theta[3]) ** 2
+    else:
+        factor = np.array([[theta[0], 0], [theta[0], 0]])
+        of_images = np.full(len(y), theta[1] ** 2)
+    same_image = same_image & (modified[:, None] == modified)
+    covariance = np.eye(len(y)) + (factor @ factor.T)[both] * same_person + of_images * same_image
+    design = np.column_stack([~modified, modified]).astype(float)
+    inverse = np.linalg.inv(covariance)
+    information = design.T @ inverse @ design
+    rest = y - design @ np.linalg.solve(information, design.T @ inverse @ y)
+    freedom = len(y) - 2
+    logs = np.linalg.slogdet(covariance)[1] + np.linalg.slogdet(information)[1]
+    return float(logs + freedom * (1 + math.log(2 * math.pi * (rest @ inverse @ rest) / freedom)))
+
+
+@pytest.mark.parametrize("random", FORMULAS)
+@pytest.mark.parametrize(("people", "images"), [(40, 12), (12, 40)])
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+def test_the_criterion_is_that_of_the_definition(
+    random: RandomTerms, people: int, images: int, missing: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether people or images are eliminated, and whether or not people have the same numbers of ratings.
+
+    The last image of each type has the name of one of the other type.
+    """
+    rng = np.random.default_rng(7)
+    y, of_people, of_images, modified = sized(images // 2, images // 2, people)
+    of_images = [f"i{int(name[1:]) % (images - 1)}" for name in of_images]
+    chosen = np.flatnonzero(rng.random(len(y)) >= missing).tolist()
+    ratings = chosen_ratings((y, of_people, of_images, modified), chosen)
+    slopes = random == "slopes"
+    problem = crossed.RemlProblem(np.array(ratings[0]), *ratings[1:3], np.array(ratings[3]), slopes=slopes)
+    for theta in ([0.5, 0.2, 0.7, 0.4, 1.5], [0.0, -0.3, 0.0, 0.0, 0.9]) if slopes else ([0.5, 0.4], [0.0, 1.1]):
+        expected = dense_criterion(ratings, np.array(theta))
+        for groups in (32, 0):
+            monkeypatch.setattr(crossed, "MAX_GROUPS", groups)
+            assert problem.profiled_criterion(np.array(theta)) == pytest.approx(expected, abs=1e-8)

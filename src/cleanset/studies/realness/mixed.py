@@ -10,9 +10,12 @@ modified. In R, with `image` distinct for the two types:
 vary. (1 + type | image) is the same if no image has both types: the correlation then has no effect.
 
 The criterion is profiled over the ratios of standard deviations to the residual's, as in lme4 (Bates et al., "Fitting
-Linear Mixed-Effects Models Using lme4", JSS 2015, section 3). Images are eliminated first: each has one random effect,
-so that its part of the inverse is a number, and a system as large as the number of people remains. Degrees of freedom
-are Satterthwaite's, as in lmerTest (Kuznetsova et al., JSS 2017), or infinite (`normal`).
+Linear Mixed-Effects Models Using lme4", JSS 2015, section 3). Either images or people are eliminated first, whichever
+have more random effects: an image has one, a person one or two, so that their part of the inverse is a number or of
+2 x 2, and a dense system as large as the number of the others remains. A sparse factor would not be smaller: people's
+lists are drawn from all images, and elimination joins any two that have a person in common. So the time grows linearly
+with the people once they have more effects than there are images. Degrees of freedom are Satterthwaite's, as in
+lmerTest (Kuznetsova et al., JSS 2017), or infinite (`normal`).
 
 A published study's 5,000 to 7,400 ratings take under a second on one core. statsmodels' MixedLM, for which crossed
 effects are one dense group, takes longer than a minute for 2,000.
@@ -21,7 +24,7 @@ effects are one dense group, takes longer than a minute for 2,000.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import combinations
 from typing import Literal, NamedTuple
 
@@ -45,6 +48,9 @@ BESIDE_ZERO = 0.2
 
 MAX_RATIO = 1e4
 """Ratio above which the ratings do not determine a variance."""
+
+MAX_GROUPS = 32
+"""Different numbers of ratings of a person up to which products are summed once; of more they would need memory."""
 
 EFFECTS = np.array([[1.0, 0.0], [-1.0, 1.0]])
 """Matrix that turns the means of real and modified images into the intercept and the effect, modified minus real."""
@@ -82,15 +88,23 @@ class _Type:
         wide = csr_array((np.concatenate(values), at), shape=(len(y), people + 2))
         numbers = np.unique(image, return_inverse=True)[1]
         by_image = csr_array((one, (numbers, rows)), shape=(int(numbers.max()) + 1, len(y)))
-        sums = csr_array(by_image @ wide)
-        counts = np.bincount(numbers)
-        self.counts, self.images = np.unique(counts, return_counts=True)
-        self.products = (wide.T @ wide).toarray()
-        self._of_image = counts.astype(np.float64)
-        self._sums = sums[:, :people]
-        chosen = [csr_array(sums[np.flatnonzero(counts == each)]) for each in self.counts]
-        self.of_images = np.stack([(each.T @ each).toarray() for each in chosen])
+        self._wide = wide
+        self._sums = csr_array(by_image @ wide)
+        self._of_image = np.bincount(numbers)
+        self.by_person = np.bincount(person, minlength=people).astype(np.float64)
+        self.counts, self.images = np.unique(self._of_image, return_counts=True)
         self.reduced_products = lru_cache(maxsize=4)(self._reduced_products)  # a search changes one ratio at a time
+
+    @cached_property
+    def products(self) -> Floats:
+        """The products of the columns."""
+        return np.asarray((self._wide.T @ self._wide).toarray())
+
+    @cached_property
+    def of_images(self) -> Floats:
+        """The products of the images' sums, of all images of each of `counts`."""
+        chosen = [csr_array(self._sums[np.flatnonzero(self._of_image == each)]) for each in self.counts]
+        return np.stack([(each.T @ each).toarray() for each in chosen])
 
     def _reduced_products(self, ratio: float) -> Floats:
         """The products with the images eliminated (Woodbury's formula), for the images' ratio to the residual."""
@@ -100,23 +114,94 @@ class _Type:
         """The images' part of log |V|."""
         return float(self.images @ np.log1p(self.counts * ratio**2))
 
-    def design(self) -> tuple[Floats, Floats]:
-        """The design of random effects, less what the mean explains: people's products, and the information matrix.
+    def design(self) -> Floats:
+        """The information matrix of the random effects' design, less what the mean explains.
 
         The information on the variances of people, images and residual is half of the matrix if all ratings are
         independent: its entries are tr(P Q P Q'), Q the part of V that a variance multiplies, P the projection off the
         mean.
         """
-        images = self._of_image
-        count = self._of_image.sum()
-        by_person = np.asarray(self._sums.sum(axis=0)).ravel()
-        people = np.diag(by_person) - np.outer(by_person, by_person) / count
-        across = (self._sums.multiply(self._sums)).sum() - 2 / count * (images @ (self._sums @ by_person))
-        across += (images @ images) * (by_person @ by_person) / count**2
-        of_images = images @ images - 2 / count * (images**3).sum() + (images @ images / count) ** 2
-        traces = np.trace(people), count - images @ images / count
-        information = [[(people**2).sum(), across, traces[0]], [across, of_images, traces[1]], [*traces, count - 1]]
-        return people, np.array(information)
+        images = self._of_image.astype(np.float64)
+        people = self.by_person
+        count = images.sum()
+        sums = self._sums[:, : len(people)]
+        across = (sums.multiply(sums)).sum() - 2 / count * (images @ (sums @ people))
+        across += (images @ images) * (people @ people) / count**2
+        traces = [count - each @ each / count for each in (people, images)]
+        information = [
+            [_centred(people, people), across, traces[0]],
+            [across, _centred(images, images), traces[1]],
+            [*traces, count - 1],
+        ]
+        return np.array(information)
+
+
+def _centred(one: Floats, other: Floats) -> float:
+    """The sum of products of two matrices diag(n) - n n' / sum(n), for two vectors n of counts."""
+    a, b = (each / (each.sum() or 1) for each in (one, other))
+    return float(one @ other - (one * other) @ a - (one * other) @ b + (one @ other) * (a @ b))
+
+
+class _Images:
+    """The system of the images, from which people are eliminated.
+
+    A person has two effects, on the ratings of real and of modified images, whose part of the inverse is of 2 x 2 and
+    depends on the person's numbers of ratings alone: so the products of the sums of all people of the same numbers are
+    summed once. There is a column for each image, the real ones first, one for the mean of each type, and one of the
+    ratings.
+    """
+
+    def __init__(self, y: Floats, person: Ints, people: int, image: Ints, modified: Flags) -> None:
+        self.real, self.modified = (len(np.unique(image[of])) for of in (~modified, modified))
+        numbers = np.unique(np.column_stack([modified, image]), axis=0, return_inverse=True)[1].ravel()
+        self.count = self.real + self.modified
+        rows = np.arange(len(y))
+        one = np.ones(len(y))
+        columns = [numbers, self.count + modified, np.full(len(y), self.count + 2)]
+        at = (np.tile(rows, 3), np.concatenate(columns))
+        wide = csr_array((np.concatenate([one, one, y]), at), shape=(len(y), self.count + 3))
+        self.products = np.asarray((wide.T @ wide).toarray())
+        types = [np.flatnonzero(of) for of in (~modified, modified)]
+        self._sums = [
+            csr_array(csr_array((np.ones(len(of)), (person[of], of)), shape=(people, len(y))) @ wide) for of in types
+        ]
+        by_person = np.column_stack([np.bincount(person[of], minlength=people) for of in types])
+        self.numbers, group, self.people = np.unique(by_person, axis=0, return_inverse=True, return_counts=True)
+        self._group = group.ravel()
+
+    @cached_property
+    def of_people(self) -> Floats:
+        """The products of people's sums of real and of modified images, for all people of each of `numbers`."""
+        found = []
+        for place in range(len(self.numbers)):
+            real, modified = (each[np.flatnonzero(self._group == place)] for each in self._sums)
+            across = (real.T @ modified).toarray()
+            found.append([(real.T @ real).toarray(), across + across.T, (modified.T @ modified).toarray()])
+        return np.array(found)
+
+    def reduced(self, factor: Floats, ratios: tuple[float, float]) -> tuple[Floats, Floats, Floats, float]:
+        """The images' block, their products with means and ratings, these by themselves, and the people's log |V|.
+
+        `factor`: of the covariance of a person's two effects, of shape (2, 2), and `ratios` of the images, to the
+        residual.
+        """
+        inner = np.eye(2) + factor.T @ (self.numbers[:, :, np.newaxis] * factor)
+        weights = factor @ np.linalg.solve(inner, np.broadcast_to(factor.T, inner.shape))
+        if len(self.numbers) <= MAX_GROUPS:
+            weights = np.stack([weights[:, 0, 0], weights[:, 0, 1], weights[:, 1, 1]], axis=1)
+            products = self.products - np.tensordot(weights, self.of_people, axes=2)
+        else:
+            each = weights[self._group]
+            real, modified = (sums.toarray() for sums in self._sums)
+            of_real = each[:, 0, 0, np.newaxis] * real + each[:, 0, 1, np.newaxis] * modified
+            of_modified = each[:, 1, 0, np.newaxis] * real + each[:, 1, 1, np.newaxis] * modified
+            products = self.products - (real.T @ of_real + modified.T @ of_modified)
+        count = self.count
+        scale = np.repeat(ratios, [self.real, self.modified])
+        block = scale[:, np.newaxis] * products[:count, :count] * scale
+        side = scale[:, np.newaxis] * products[:count, count:]
+        logs = float(self.people @ np.linalg.slogdet(inner)[1])
+        return block, side, products[count:, count:], logs
 
 
 class RemlProblem:
@@ -137,6 +222,7 @@ class RemlProblem:
         person = np.unique(np.asarray(people, object).astype(str), return_inverse=True)[1].astype(np.int64)
         image = np.unique(np.asarray(images, object).astype(str), return_inverse=True)[1].astype(np.int64)
         self.people = int(person.max()) + 1
+        self._images = _Images(y, person, self.people, image, modified)
         self.types = [_Type(y[of], person[of], self.people, image[of]) for of in (~modified, modified)]
         self.images = sum(int(each.images.sum()) for each in self.types)
         # with one rating for each person or image, its effect and the residual cannot be told apart
@@ -156,11 +242,12 @@ class RemlProblem:
 
     def _flat_direction(self) -> list[str]:
         """The variances along which the criterion is flat for any ratings of these images by these people."""
-        (real_people, real), (modified_people, modified) = (each.design() for each in self.types)
+        real, modified = (each.design() for each in self.types)
+        by_person = [each.by_person for each in self.types]
         if not self.slopes:
             names = ["the variance of people", "the variance of images", "the residual variance"]
             information = real + modified
-            information[0, 0] = ((real_people + modified_people) ** 2).sum()
+            information[0, 0] += 2 * _centred(*by_person)
         else:
             names = [
                 *("the variance of people's ratings of real images", "the variance of real images"),
@@ -170,7 +257,7 @@ class RemlProblem:
             information = np.zeros((6, 6))
             information[:3, :3] = real
             information[np.ix_([3, 4, 2], [3, 4, 2])] += modified
-            information[5, 5] = 2 * (real_people * modified_people).sum()
+            information[5, 5] = 2 * _centred(*by_person)
         scale = np.sqrt(np.diag(information).clip(min=0))
         scale[scale**2 < MIN_EIGENVALUE * self.ratings] = 1
         values, vectors = np.linalg.eigh(information / np.outer(scale, scale))
@@ -184,14 +271,11 @@ class RemlProblem:
 
     def solve(self, theta: Floats) -> RemlSolution:
         """The estimates for given ratios. Raises LinAlgError if the ratings do not determine them."""
-        ratios = self.ratios(theta)
-        count = self.people
-        real, modified = (each.reduced_products(ratio) for each, ratio in zip(self.types, ratios, strict=True))
-        block, side = self._people(theta, real[:count], modified[:count])
-        # real, modified, ratings
-        rest = np.zeros((3, 3))
-        for place, each in enumerate((real, modified)):
-            rest[np.ix_([place, 2], [place, 2])] += each[count:, count:]
+        # dense systems of people's effects, or of images'
+        if self.people * (2 if self.slopes else 1) > self.images:
+            block, side, rest, logs = self._images.reduced(self.factor(theta), self.ratios(theta))
+        else:
+            block, side, rest, logs = self._people_reduced(theta)
         # lme4's system: the identity keeps it positive definite even where a variance is 0
         lower = cholesky(block + np.eye(len(block)), lower=True)
         across = solve_triangular(lower, side, lower=True)
@@ -200,9 +284,25 @@ class RemlProblem:
         half = solve_triangular(fixed, np.eye(2), lower=True)
         inverse = half.T @ half
         beta = inverse @ rest[:2, 2]
-        logs = sum(each.log_determinant(ratio) for each, ratio in zip(self.types, ratios, strict=True))
         logs += 2 * float(np.log(np.diag(lower)).sum() + np.log(np.diag(fixed)).sum())
         return RemlSolution(beta, inverse, float(rest[2, 2] - beta @ rest[:2, 2]), logs)
+
+    def factor(self, theta: Floats) -> Floats:
+        """The factor of the covariance of a person's effects on ratings of real and of modified images."""
+        # without slopes they are one
+        return np.array([[theta[0], 0.0], theta[1:3] if self.slopes else [theta[0], 0.0]])
+
+    def _people_reduced(self, theta: Floats) -> tuple[Floats, Floats, Floats, float]:
+        """The people's block, their products with means and ratings, these by themselves, and the images' log |V|."""
+        ratios = self.ratios(theta)
+        count = self.people
+        real, modified = (each.reduced_products(ratio) for each, ratio in zip(self.types, ratios, strict=True))
+        # real, modified, ratings
+        rest = np.zeros((3, 3))
+        for place, each in enumerate((real, modified)):
+            rest[np.ix_([place, 2], [place, 2])] += each[count:, count:]
+        logs = sum(each.log_determinant(ratio) for each, ratio in zip(self.types, ratios, strict=True))
+        return *self._people(theta, real[:count], modified[:count]), rest, logs
 
     def _people(self, theta: Floats, real: Floats, modified: Floats) -> tuple[Floats, Floats]:
         """The people's block and their products with means and ratings, scaled by the factor of their covariance."""
@@ -401,8 +501,7 @@ def fit(
 def _variances(problem: RemlProblem, theta: Floats, residual: float) -> Variances:
     """The variance components for these ratios and the residual variance."""
     real, modified = (residual * ratio**2 for ratio in problem.ratios(theta))
-    # without slopes, a person's means of the two types of images are one
-    factor = np.array([[theta[0], 0.0], theta[1:3] if problem.slopes else [theta[0], 0.0]])
+    factor = problem.factor(theta)
     people = EFFECTS @ factor @ factor.T @ EFFECTS.T * residual
     return Variances(
         person=float(people[0, 0]),
