@@ -7,7 +7,7 @@ card, too, and outside the digest: models differ in it, and are compared neverth
 import json
 from collections.abc import Iterable
 from importlib.metadata import version
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, FiniteFloat, JsonValue
 from pydantic.main import IncEx
@@ -16,6 +16,9 @@ from cleanset.errors import CleansetError, cut
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.json_files import JsonMapping, JsonObject
 from cleanset.plumbing.validation import SHA256_FORM, Section, Sha256
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # number of the card's form; raised when its fields change
 FORM = 1
@@ -44,6 +47,12 @@ class CardImages(Section):
     count: _Count
     sha256: Sha256
     manifest_sha256: Sha256 | None = None
+
+    @classmethod
+    def of_rows(cls, rows: "pd.DataFrame") -> Self:
+        """The images in rows of STUDY_IMAGES."""
+        pairs = zip(rows["class_index"].tolist(), rows["file_sha256"], strict=True)
+        return cls(count=len(rows), sha256=images_digest(pairs))
 
 
 class CardClasses(Section):

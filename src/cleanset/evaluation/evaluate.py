@@ -8,8 +8,7 @@ from pathlib import Path
 from cleanset.edition.paths import Edition
 from cleanset.errors import PACKAGE, CleansetError, install_command, reason
 from cleanset.evaluation.arguments import Arguments
-from cleanset.evaluation.compare.model_index import check_hub, write_hub
-from cleanset.evaluation.compare.result_files import RESULTS, parse_results
+from cleanset.evaluation.compare.model_index import check_hub, write_results
 from cleanset.evaluation.factors import factors_of, read_annotations
 from cleanset.evaluation.image_lists import open_set_or_list
 from cleanset.evaluation.measured_models import MeasuredModel, measured_model, results_content
@@ -18,7 +17,6 @@ from cleanset.evaluation.rendering import write_page
 from cleanset.evaluation.request import Request
 from cleanset.evaluation.sets import EvaluationSet, with_studies
 from cleanset.evaluation.specs import EXPECTED_SPEC, file_stems
-from cleanset.plumbing.json_files import with_digest, write_json
 
 
 def request_of(edition: Edition, wanted: Arguments) -> Request[None]:
@@ -58,14 +56,11 @@ def run(edition: Edition, wanted: Arguments) -> tuple[EvaluationSet, list[Measur
     images = request.images
     given = _given(files, images, wanted)
     rows = [*(_of_models(request) if request.specs else ()), *given]
-    if wanted.out is not None:
-        write_json(wanted.out / RESULTS, with_digest(results_content(images, rows)))
+    names = [row.name for row in rows]
+    stems = dict(zip(names, file_stems(names), strict=True))
+    write_results(results_content(images, rows), images.name, stems, out=wanted.out, hub=wanted.hub)
     if wanted.report is not None:
         write_page(wanted.report, images, rows)
-    if wanted.hub is not None:
-        names = [row.name for row in rows]
-        stems = dict(zip(names, file_stems(names), strict=True))
-        write_hub(wanted.hub, parse_results(results_content(images, rows), images.name), stems)
     return images, rows
 
 

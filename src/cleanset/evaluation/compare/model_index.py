@@ -1,4 +1,4 @@
-"""Results as the `model-index` of a model card on the Hugging Face Hub, one card for each model.
+"""The writer of results, and results as the `model-index` of model cards on the Hugging Face Hub, one for each model.
 
 The YAML front matter is in the form of huggingface_hub's `ModelCardData`. Each kind of measurement is a dataset of its
 own, whose revision is the digest of the comparability card: results with other revisions are never merged.
@@ -12,11 +12,11 @@ import yaml
 
 from cleanset.errors import CleansetError
 from cleanset.evaluation.comparability import ComparabilityCard
-from cleanset.evaluation.compare.result_files import ResultFile, headlines_of
+from cleanset.evaluation.compare.result_files import RESULTS, ResultFile, headlines_of, parse_results
 from cleanset.evaluation.measures import Measure
 from cleanset.evaluation.specs import WEIGHTS
 from cleanset.plumbing.files import read_bytes, write_text
-from cleanset.plumbing.json_files import JsonObject
+from cleanset.plumbing.json_files import JsonObject, with_digest, write_json
 from cleanset.plumbing.markup import markdown_text
 
 TASK = {"type": "image-classification", "name": "Image Classification"}
@@ -66,6 +66,16 @@ def _added_text(path: Path) -> str:
             "copy its model-index"
         )
     return found["added"]
+
+
+def write_results(
+    results: JsonObject, name: str, stems: Mapping[str, str], *, out: Path | None, hub: Path | None
+) -> None:
+    """Write the results of models into the folder `out`, and their cards as `write_hub` does; `name`: in messages."""
+    if out is not None:
+        write_json(out / RESULTS, with_digest(results))
+    if hub is not None:
+        write_hub(hub, parse_results(results, name), stems)
 
 
 def write_hub(path: Path, results: ResultFile, stems: Mapping[str, str]) -> list[Path]:

@@ -20,7 +20,6 @@ from cleanset.evaluation.comparability import (
     CardInterval,
     CardModel,
     ComparabilityCard,
-    images_digest,
 )
 from cleanset.evaluation.measured_models import untested
 from cleanset.evaluation.measures import Measure, images_text
@@ -133,10 +132,7 @@ def threat_card(evaluated: AttackedModels, threat: ThreatModel) -> Comparability
     facts = CardModel(preprocessing=ON_PIXELS, precision=request.score.precision)
     return ComparabilityCard(
         measured=f"{MEASURED} {threat.name}",
-        images=CardImages(
-            count=len(rows),
-            sha256=images_digest(zip(rows["class_index"].tolist(), rows["file_sha256"], strict=True)),
-        ),
+        images=CardImages.of_rows(rows),
         classes=CardClasses(of_images=int(rows["class_index"].nunique()), of_predictions=len(evaluated.images.classes)),
         settings=settings,
         pixels_sha256=None,

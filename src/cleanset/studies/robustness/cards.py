@@ -19,7 +19,6 @@ from cleanset.evaluation.comparability import (
     CardModel,
     CardReference,
     ComparabilityCard,
-    images_digest,
 )
 from cleanset.evaluation.measures import Measure, images_text
 from cleanset.evaluation.notes import MeasuredSet, Note, table_notes
@@ -71,10 +70,7 @@ def study_card(
     restricted = labels.get("answers") == "restricted"
     return ComparabilityCard(
         measured=family.name,
-        images=CardImages(
-            count=len(images),
-            sha256=images_digest(zip(images["class_index"].tolist(), images["file_sha256"], strict=True)),
-        ),
+        images=CardImages.of_rows(images),
         classes=CardClasses(
             of_images=images["class_index"].nunique(),
             of_predictions=edition_classes if restricted else len(classes),

@@ -20,15 +20,13 @@ from cleanset.evaluation.comparability import (
     ComparabilityCard,
     card_model,
 )
-from cleanset.evaluation.compare.model_index import check_hub, write_hub
-from cleanset.evaluation.compare.result_files import RESULTS, parse_results
+from cleanset.evaluation.compare.model_index import check_hub, write_results
 from cleanset.evaluation.measured_models import not_deterministic
 from cleanset.evaluation.measures import NAN, Difference, Measure
 from cleanset.evaluation.sets import EvaluationSet, SetImages
 from cleanset.evaluation.specs import Spec, ZooModel
 from cleanset.evaluation.table import MeasureTable, cell
 from cleanset.plumbing.files import remove_abandoned
-from cleanset.plumbing.json_files import with_digest, write_json
 from cleanset.scoring.validity import library_versions
 from cleanset.studies.robustness.answers import installed_versions
 from cleanset.studies.robustness.cards import MEANING_OF_P, family_card
@@ -169,10 +167,7 @@ def run(opened: OpenedStudy) -> Evaluated:
     evaluated = Evaluated(
         images=images, measured=measured, notices=notices, cards=cards, random=random, official=official
     )
-    results = content(evaluated, official)
-    write_json(out / RESULTS, with_digest(results))
-    if opened.hub is not None:
-        write_hub(opened.hub, parse_results(results, images.name), opened.stems)
+    write_results(content(evaluated, official), images.name, opened.stems, out=out, hub=opened.hub)
     return evaluated
 
 
