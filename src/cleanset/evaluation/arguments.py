@@ -113,7 +113,7 @@ class Arguments:
         """
         params = read_params(edition.folder) if edition.params_yaml.is_file() else None
         roles = params.models if params else {}
-        score = score_settings(params, self.precision, self.device)
+        score = _score_settings(params, self.precision, self.device)
         weights = edition.folder if params else None
         specs: list[Spec] = []
         if self.models or not (self.predictions or self.given):
@@ -127,7 +127,7 @@ class Arguments:
         return specs, score, list(roles)
 
 
-def score_settings(params: Params | None, precision: str | None, device: str | None) -> Score:
+def _score_settings(params: Params | None, precision: str | None, device: str | None) -> Score:
     """Settings of the computation: the edition's params, or the defaults of stage score, overridden by the options."""
     score = params.score if params else Score()
     options = {"precision": precision, "device": device}

@@ -168,21 +168,21 @@ def results_content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> Jso
             "classes": images.class_count,
             "checked_against": images.checked,
         },
-        "interval": f"{interval_kind(images)}, 95 %",
+        "interval": f"{_interval_kind(images)}, 95 %",
         "comparability": accuracy_card(images, rows).as_json(),
         **({} if images.factors is None else {"factors": images.factors.as_json()}),
-        **groups_content(images),
+        **_groups_content(images),
         "image_keys": sorted(item.key for item in images.items),
         "models": [_model_content(images, row) for row in by_accuracy(rows)],
     }
 
 
-def interval_kind(images: EvaluationSet) -> str:
+def _interval_kind(images: EvaluationSet) -> str:
     """The kind of the intervals of shares, and their unit where it is not the image."""
     return "Wilson" if images.units is None else f"Wilson {images.units.text}"
 
 
-def groups_content(images: EvaluationSet) -> JsonObject:
+def _groups_content(images: EvaluationSet) -> JsonObject:
     """The group of each image for a result file, by class and bytes; empty where no two images share one."""
     return {} if images.units is None else {"groups": {item.key: item.group for item in images.items}}
 
@@ -198,7 +198,7 @@ def accuracy_card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> Compa
         images=CardImages(count=len(digests), sha256=images_digest(digests), manifest_sha256=images.manifest_sha256),
         classes=CardClasses(of_images=images.class_count, of_predictions=images.predicted_classes),
         pixels_sha256=next(iter(of_pixels), None),
-        interval=CardInterval(kind=interval_kind(images), level=LEVEL),
+        interval=CardInterval(kind=_interval_kind(images), level=LEVEL),
         models={row.name: card_model(row.record) for row in rows},
     )
 

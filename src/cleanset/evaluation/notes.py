@@ -93,7 +93,7 @@ def table_notes(
         "digest": f"{of_files}images {card.images.sha256[:SHOWN_DIGITS]}",
         "number of images": count or f"{card.images.count:,} of {classes:,} {'class' if classes == 1 else 'classes'}",
         "selection": images.selection or UNKNOWN_SELECTION,
-        "settings": settings_of(card),
+        "settings": _settings_of(card),
         "intervals": f"{100 * interval.level:g} %, {interval.kind}{draws}",
         "tests": tests,
         "limits": " ".join(map(_sentence, dict.fromkeys([*images.limits, *limits]))),
@@ -102,7 +102,7 @@ def table_notes(
     return [Note(name, texts[name]) for name in NOTE_NAMES if texts[name]]
 
 
-def settings_of(card: ComparabilityCard) -> str:
+def _settings_of(card: ComparabilityCard) -> str:
     """The changes with their steps, the reference and everything else that decides the numbers, in a phrase."""
     by_steps: dict[str, list[str]] = {}
     for name, steps in card.changes.items():

@@ -29,7 +29,7 @@ PREDICTED_CLASS_COLUMNS = tuple(f"class_{rank}" for rank in range(1, TOP + 1))
 PROBABILITY_COLUMNS = tuple(f"probability_{rank}" for rank in range(1, TOP + 1))
 
 
-def expected_columns(classes: ClassTable) -> str:
+def _expected_columns(classes: ClassTable) -> str:
     """The end of a message about the columns of predictions."""
     return (
         f"image with class_index or {classes.key_column}, perhaps probability; or with class_1 to class_5, the most "
@@ -143,7 +143,7 @@ def _chosen(columns: Columns, where: str, table: ClassTable) -> tuple[tuple[str,
         for given in ((), probabilities):
             if classes and names == {"image", *classes, *given}:
                 return classes, given
-    raise CleansetError(f"{where}: columns {shown(', '.join(map(str, columns)))}; expected {expected_columns(table)}")
+    raise CleansetError(f"{where}: columns {shown(', '.join(map(str, columns)))}; expected {_expected_columns(table)}")
 
 
 def _names(items: Iterable[EvaluationImage]) -> dict[str, list[EvaluationImage]]:
@@ -262,7 +262,7 @@ def read_predictions(path: Path, images: EvaluationSet) -> tuple[pd.DataFrame, s
         raise CleansetError(f"{path}: missing; expected a file of predictions")
     if path.suffix != ".csv":
         return checked_table(_parquet(path), str(path), lambda row: f"row {row + 1}", images), sha256_of(path)
-    rows = dict(read_rows(path, ("image",), dict[str, str], f"give {expected_columns(images.classes)}", others=True))
+    rows = dict(read_rows(path, ("image",), dict[str, str], f"give {_expected_columns(images.classes)}", others=True))
     columns = {
         name: [row[name] for row in rows.values()] for name in next(iter(rows.values()), ("image", "class_index"))
     }

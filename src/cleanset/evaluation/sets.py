@@ -319,7 +319,7 @@ def _export(name: str, folder: Path) -> EvaluationSet:
         checked="the manifest",
         classes=listed.classes,
         version=None if release.version == UNPUBLISHED else release.version,
-        selection=selection_by(selected_by),
+        selection=_selection_by(selected_by),
         selected_by=selected_by,
         confidences={file: confidence for file, confidence in known.items() if confidence is not None},
         limits=notices_of(entries, release),
@@ -344,7 +344,7 @@ def with_studies(images: EvaluationSet, folder: Path) -> EvaluationSet:
     return replace(images, labels=labels, limits=[*images.limits, *note])
 
 
-def selection_by(model: str | None) -> str:
+def _selection_by(model: str | None) -> str:
     """How the images of a finished set were chosen: by a model, or without one."""
     if model is None:
         return "chosen in a random order, without a model"

@@ -60,7 +60,7 @@ def _number(value: object) -> object:
     return value
 
 
-def linf_radius(value: float) -> float:
+def _linf_radius(value: float) -> float:
     """A radius that is a whole number of levels, up to a hundredth of one: 0.0157 is 4/255. Raises ValueError."""
     levels = value * LEVELS
     whole = round(levels) if 1 <= levels <= LEVELS else 0
@@ -73,7 +73,7 @@ def linf_radius(value: float) -> float:
     return whole / LEVELS
 
 
-def l2_radius(value: float) -> float:
+def _l2_radius(value: float) -> float:
     """A radius that one color of one pixel can reach by a level. Raises ValueError."""
     if value * LEVELS < 1 - MAX_OFF:
         raise ValueError(
@@ -84,8 +84,8 @@ def l2_radius(value: float) -> float:
 
 
 Fraction = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
-LinfRadius = Annotated[Fraction, AfterValidator(linf_radius)]
-L2Radius = Annotated[Fraction, AfterValidator(l2_radius)]
+LinfRadius = Annotated[Fraction, AfterValidator(_linf_radius)]
+L2Radius = Annotated[Fraction, AfterValidator(_l2_radius)]
 Scale = Annotated[float, BeforeValidator(_number), Field(gt=0, le=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Images = Annotated[int, Field(ge=1)]
@@ -267,7 +267,7 @@ class InBall(Parameters):
     @field_validator("eps")
     @classmethod
     def _holds_other_images(cls, eps: float, found: ValidationInfo) -> float:
-        return l2_radius(eps) if found.data.get("norm") == "L2" else linf_radius(eps)
+        return _l2_radius(eps) if found.data.get("norm") == "L2" else _linf_radius(eps)
 
     @property
     def ball(self) -> Ball:

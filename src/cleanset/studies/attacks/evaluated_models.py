@@ -74,7 +74,7 @@ class EvaluatedModel:
             others=[params.spec_of(role) for role in other_roles(params, name)],
             score=params.edition.score,
             classes=params.classes,
-            open_images=partial(given, target_images(params, name)),
+            open_images=partial(given, _target_images(params, name)),
             params=params.attacks,
             out=study.data,
             folder=study.folder,
@@ -187,7 +187,7 @@ def other_roles(params: AllParams, name: str) -> list[str]:
     return [role for role, model in params.edition.models.items() if role != name and not model.is_list]
 
 
-def target_images(params: AllParams, name: str) -> EvaluationSet:
+def _target_images(params: AllParams, name: str) -> EvaluationSet:
     """The images that a model of a study may be attacked on.
 
     Raises CleansetError where none is of a class of the model's groups.

@@ -116,12 +116,12 @@ def threat_card(evaluated: AttackedModels, threat: ThreatModel) -> Comparability
     request = evaluated.request
     params = request.params
     rows = evaluated.images_of(threat)
-    settings: dict[str, JsonValue] = {f"attack {name}": attack_text(params.attack(name)) for name in threat.attacks}
+    settings: dict[str, JsonValue] = {f"attack {name}": _attack_text(params.attack(name)) for name in threat.attacks}
     settings |= {
         "seed": params.seed,
         "search precision": params.search_precision,
         # what it finds counts as an attack, and what it sees decides which accuracies are bounds
-        "probe": attack_fields(params.probe) if request.warnings else "none",
+        "probe": _attack_fields(params.probe) if request.warnings else "none",
     }
     if request.straight_through:
         settings["straight through"] = ", ".join(request.straight_through)
@@ -141,13 +141,13 @@ def threat_card(evaluated: AttackedModels, threat: ThreatModel) -> Comparability
     )
 
 
-def attack_text(attack: Parameters) -> str:
+def _attack_text(attack: Parameters) -> str:
     """An attack's norm and radius, and all of its other settings, such as steps."""
     ball = [] if attack.ball is None else [ball_text(attack.ball)]
-    return ", ".join([attack.kind, *ball, attack_fields(attack, "norm", "eps", "kind")]).removesuffix(", ")
+    return ", ".join([attack.kind, *ball, _attack_fields(attack, "norm", "eps", "kind")]).removesuffix(", ")
 
 
-def attack_fields(parameters: Section, *left_out: str) -> str:
+def _attack_fields(parameters: Section, *left_out: str) -> str:
     """Parameters by name, in a phrase."""
     fields = parameters.model_dump(mode="json", exclude=set(left_out), exclude_none=True)
     return ", ".join(
@@ -155,7 +155,7 @@ def attack_fields(parameters: Section, *left_out: str) -> str:
     )
 
 
-def why_untested(evaluated: AttackedModels, threat: ThreatModel, model: str) -> str:
+def _why_untested(evaluated: AttackedModels, threat: ThreatModel, model: str) -> str:
     """Why a model is tested against no other in a threat model, in a sentence; empty if it is."""
     if model == evaluated.images.selected_by:
         return untested(model)
@@ -175,14 +175,14 @@ def answers_of(evaluated: AttackedModels, threat: ThreatModel, model: str) -> Fl
 
     None for a model that is not tested, unless it chose the images.
     """
-    if model != evaluated.images.selected_by and why_untested(evaluated, threat, model):
+    if model != evaluated.images.selected_by and _why_untested(evaluated, threat, model):
         return None
     found = evaluated.tried(threat, model)
     broken = found["file"][~found["is_robust"]]
     return ~evaluated.images_of(threat)["file"].isin(broken).to_numpy()
 
 
-def groups_of_rows(images: pd.DataFrame) -> dict[str, str]:
+def _groups_of_rows(images: pd.DataFrame) -> dict[str, str]:
     """The group of each of some rows of STUDY_IMAGES, by class index and digest; empty where no two share one."""
     if units_of(images) is None:
         return {}
@@ -191,7 +191,7 @@ def groups_of_rows(images: pd.DataFrame) -> dict[str, str]:
 
 def robust_pairs(evaluated: AttackedModels, threat: ThreatModel) -> list[Pair]:
     """Pairs of models that were attacked on the same images, the more robust one first."""
-    tested = [model for model in evaluated.measured(threat) if not why_untested(evaluated, threat, model)]
+    tested = [model for model in evaluated.measured(threat) if not _why_untested(evaluated, threat, model)]
     answers = [(model, found) for model in tested if (found := answers_of(evaluated, threat, model)) is not None]
     images = evaluated.images_of(threat)
     by_accuracy = sorted(answers, key=lambda each: -each[1].sum())
@@ -216,33 +216,33 @@ def _threat_notes(evaluated: AttackedModels, threat: ThreatModel) -> list[Note]:
         count=images_text(counts) if len(set(counts.values())) > 1 else "",
         tests=tests_note(robust_pairs(evaluated, threat)),
         limits=[
-            *threat_limits(evaluated),
-            *(limit for model in models for limit in limits_of_model(evaluated, threat, model)),
+            *_threat_limits(evaluated),
+            *(limit for model in models for limit in _limits_of_model(evaluated, threat, model)),
         ],
     )
 
 
-def threat_limits(evaluated: AttackedModels) -> list[str]:
+def _threat_limits(evaluated: AttackedModels) -> list[str]:
     """What was not looked for on any model."""
     return [] if evaluated.request.warnings else [NO_PROBE]
 
 
 def limit_lines(evaluated: AttackedModels) -> list[str]:
     """What was not looked for, and which of several models are not tested, in sentences for people."""
-    found = threat_limits(evaluated)
+    found = _threat_limits(evaluated)
     for threat in measured_threats(evaluated):
         models = evaluated.measured(threat)
-        found += [why_untested(evaluated, threat, model) for model in models if len(models) > 1]
+        found += [_why_untested(evaluated, threat, model) for model in models if len(models) > 1]
     return list(dict.fromkeys(filter(None, found)))
 
 
-def limits_of_model(evaluated: AttackedModels, threat: ThreatModel, model: str) -> list[str]:
+def _limits_of_model(evaluated: AttackedModels, threat: ThreatModel, model: str) -> list[str]:
     """The signs of gradient masking of a model, the attacks that did not run, and why it is not tested."""
     record = evaluated.warnings.get(model)
     signs = [] if record is None else [each.sign for each in record.warnings]
     found = [f"{model} has signs of gradient masking: {', '.join(signs)}"] if signs else []
     found += [f"{name} did not run on {of}" for name, of in evaluated.problems if of == model]
-    return [*found, *filter(None, [why_untested(evaluated, threat, model)])]
+    return [*found, *filter(None, [_why_untested(evaluated, threat, model)])]
 
 
 def _threat_content(evaluated: AttackedModels, threat: ThreatModel) -> dict[str, object]:
@@ -257,14 +257,14 @@ def _threat_content(evaluated: AttackedModels, threat: ThreatModel) -> dict[str,
             "model": model,
             "measures": {name: line.as_json() for name, line in measures.items() if line is not None},
             "chose_images": model == evaluated.images.selected_by,
-            "notes": [*threat_limits(evaluated), *limits_of_model(evaluated, threat, model)],
+            "notes": [*_threat_limits(evaluated), *_limits_of_model(evaluated, threat, model)],
         }
         answers = answers_of(evaluated, threat, model)
         if answers is not None:
             correct = int(answers.sum())
             entry |= {"images": len(answers), "correct": correct, "answers": answers_text(keys, answers)}
         models.append(entry)
-    groups = groups_of_rows(images)
+    groups = _groups_of_rows(images)
     return {
         "comparability": card.as_json(),
         **({"groups": groups} if groups else {}),

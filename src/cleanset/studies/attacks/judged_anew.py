@@ -22,7 +22,7 @@ SETTLED = "judged_anew"
 """Key of a record: the sign that was seen when the files were judged in a fresh process, or null."""
 
 
-def other_answers(stored: StoredLogits, anew: StoredLogits, verdicts: int) -> SeenSign | None:
+def _other_answers(stored: StoredLogits, anew: StoredLogits, verdicts: int) -> SeenSign | None:
     """The sign that files get another answer from the model loaded anew; `verdicts`: how many another verdict, too."""
     answers = [np.stack([each[key] for key in stored]) for each in (stored, anew)]
     when = f"from the model loaded anew, {verdicts} of them another verdict, which counts"
@@ -62,7 +62,7 @@ def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], *, i
         for file, logits in zip(table["file"], table[column], strict=True)
     }
     anew, seen = fresh.answers([[each for part in parts for each in part]])
-    if is_custom and (seen or other_answers(stored, anew, 0)):
+    if is_custom and (seen or _other_answers(stored, anew, 0)):
         # what the process has seen of one attack may decide its answers to the next
         anew, seen = fresh.answers(parts)
     verdicts = 0
@@ -77,7 +77,7 @@ def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], *, i
             verdicts += int((flags != table[flag].to_numpy(bool)).sum())
             table[column], table[flag] = [each.astype(np.float32).tolist() for each in logits], flags
     # the fresh verdicts are told first: they are what changes numbers
-    seen = other_answers(stored, anew, verdicts) or seen or before
+    seen = _other_answers(stored, anew, verdicts) or seen or before
     for attack, table, record in zip(attacks, tables, records, strict=True):
         attack.save(table, record | {SETTLED: None if seen is None else asdict(seen)})
     return seen

@@ -220,10 +220,10 @@ def attacks_page(data: AttacksData, classes: ClassTable) -> str:
             )
             for record in data.warnings
         },
-        "coverage_sets": coverage_sets(data),
+        "coverage_sets": _coverage_sets(data),
         "confidence_kinds": CONFIDENCES,
         "sheets": data.sheets,
-        "covered": covered_fractions(data),
+        "covered": _covered_fractions(data),
     }
     return page_environment(classes, TEMPLATES, SHARED_TEMPLATES).get_template("attacks.html").render(context)
 
@@ -258,7 +258,7 @@ def _text(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def coverage_sets(data: AttacksData) -> list[CoverageSet]:
+def _coverage_sets(data: AttacksData) -> list[CoverageSet]:
     """The clean images of the attack that has most of them, then the results of each attack that changes something."""
     # budgets and limits may cut an attack off: the clean images of the most complete one
     largest = max(
@@ -285,7 +285,7 @@ def _coverage_set(name: str, data: AttacksData, attack: str, suffix: str) -> Cov
     return CoverageSet(name, counts[0] if len(set(counts)) == 1 else ", ".join(counts), lines)
 
 
-def covered_fractions(data: AttacksData) -> list[CoveredFraction]:
+def _covered_fractions(data: AttacksData) -> list[CoveredFraction]:
     """The bound for each Linf ball that an attack searches, each size and number of images, then the source's own."""
     # a dict, since models of one size give equal rows, and their order counts
     found: dict[tuple[str, int, int, int], None] = {}
@@ -367,7 +367,7 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
         grouped = groups.get(model)
         class_list = params.dataset.class_list(every.classes)
         read = partial(answer_columns, classes=class_list) if grouped is None else stored_columns
-        answers[name, model] = with_columns(results, read)
+        answers[name, model] = _with_columns(results, read)
         if settings.attack(name).changes_images:
             sheet = SheetImages(
                 files=files,
@@ -395,7 +395,7 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     )
 
 
-def with_columns(results: pd.DataFrame, read: Callable[[NDArray[np.float64]], ScoreColumns]) -> pd.DataFrame:
+def _with_columns(results: pd.DataFrame, read: Callable[[NDArray[np.float64]], ScoreColumns]) -> pd.DataFrame:
     """The rows of ATTACKED with the values behind confidences, from the logits before and after."""
     found = results[["file", "was_correct", "is_error"]].copy()
     for column, suffix in (("logits_before", ""), ("logits_after", "_after")):

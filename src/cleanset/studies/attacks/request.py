@@ -148,7 +148,7 @@ class AttackRequest(Request[AttackParams]):
         specs, score, roles = replace(wanted, out=out).models_to_run(edition)
         others = _sources(edition, roles, specs, transfer_from)
         for spec in specs:
-            check_attacks(spec, params)
+            _check_attacks(spec, params)
         kinds = {attack.kind for attack in params.attacks.values()}
         if "transfer" in kinds:
             _check_sources(specs, others)
@@ -171,7 +171,7 @@ class AttackRequest(Request[AttackParams]):
         )
 
 
-def check_attacks(spec: Spec, params: AttackParams) -> None:
+def _check_attacks(spec: Spec, params: AttackParams) -> None:
     """Raise CleansetError for an attack that a command cannot be asked by."""
     for name, attack in params.attacks.items() if isinstance(spec, CommandModel) else ():
         if attack.uses != "classes":

@@ -122,7 +122,7 @@ def attack_measures(
     constant mean lacks one. The resamples of the same images are the same for all attacks and models.
     """
     count = len(results)
-    units = units_of_files(results, group_of)
+    units = _units_of_files(results, group_of)
     is_several = (count if units is None else units.count) > 1
     resamples = bootstrap.resample(results["class_index"].to_numpy(), units) if is_several else None
     correct = results["was_correct"].to_numpy(bool)
@@ -145,11 +145,11 @@ def attack_measures(
         values = results[column].astype(float).to_numpy(np.float64)
         among = of & ~np.isnan(values)
         # values that do not count are multiplied by 0, which would leave a NaN one
-        numbers = mean_among(np.nan_to_num(values), among, resamples)
+        numbers = _mean_among(np.nan_to_num(values), among, resamples)
         yield _measure(attack, model, name, images=int(among.sum()), numbers=numbers)
 
 
-def units_of_files(rows: pd.DataFrame, group_of: Mapping[str, str]) -> Units | None:
+def _units_of_files(rows: pd.DataFrame, group_of: Mapping[str, str]) -> Units | None:
     """The groups of the files of some rows; None where no two of them share one."""
     return Units.of([group_of.get(file, "") for file in rows["file"]]) if group_of else None
 
@@ -164,7 +164,7 @@ def _share(of: Flags, among: Flags, units: Units | None) -> tuple[float, float, 
 
 def _measure(attack: str, model: str, measure: str, *, images: int, numbers: tuple[float, float, float]) -> Measure:
     """A measure of these numbers: value, and the ends of the interval."""
-    value, low, high = map(nine_digits, numbers)
+    value, low, high = map(_nine_digits, numbers)
     return Measure(change=attack, model=model, measure=measure, images=images, value=value, low=low, high=high)
 
 
@@ -201,7 +201,7 @@ def worst_case(results: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return found[of_file.size() == len(results)].drop(columns="is_error").reset_index()
 
 
-def broken_by_probe_alone(results: Mapping[str, pd.DataFrame], probed: pd.DataFrame) -> list[str]:
+def _broken_by_probe_alone(results: Mapping[str, pd.DataFrame], probed: pd.DataFrame) -> list[str]:
     """The files of images that no attack breaks and the probe does; `results` by attack, of one model."""
     withstood = pd.concat([each[each["was_correct"]] for each in results.values()])
     broken = set(withstood["file"][withstood["is_error"]])
@@ -269,7 +269,7 @@ def tried_in(threat: ThreatModel, attacked: Attacked) -> dict[str, pd.DataFrame]
     """The results of the attacks of a threat model, and of the probe if it breaks an image that they do not."""
     tried = attacked.of(threat)
     probed = attacked.in_ball(threat)
-    if tried and probed is not None and broken_by_probe_alone(tried, probed):
+    if tried and probed is not None and _broken_by_probe_alone(tried, probed):
         tried[PROBE] = probed
     return tried
 
@@ -285,7 +285,7 @@ def probe_text(attacked: Attacked, threats: Sequence[ThreatModel]) -> str | None
     for threat in threats:
         inside = attacked.in_ball(threat)
         tried = attacked.of(threat)
-        if inside is not None and tried and (alone := broken_by_probe_alone(tried, inside)):
+        if inside is not None and tried and (alone := _broken_by_probe_alone(tried, inside)):
             texts.append(f"{len(alone)} of them withstood every attack in {threat.name} and now count as broken there")
     return "; ".join(texts)
 
@@ -319,7 +319,7 @@ def threat_measures(
         return
     if attacked.probed is not None and attacked.probed.ball == threat.ball:
         is_searched |= set(found["file"]) <= set(attacked.probed.rows["file"])
-    units = units_of_files(found, group_of)
+    units = _units_of_files(found, group_of)
     every_image = np.ones(count, bool)
     robust = int(found["is_robust"].sum())
     withstood = int((found["is_robust"] & attacked.trust.of(found["file"])).sum())
@@ -343,12 +343,12 @@ def threat_measures(
         yield _measure(threat.name, model, "robust_at_most", images=len(all_files), numbers=(share, NAN, NAN))
 
 
-def nine_digits(value: float) -> float:
+def _nine_digits(value: float) -> float:
     """The value with nine digits: machines add up numbers that are not whole in another order."""
     return float(f"{value:.9g}")
 
 
-def mean_among(
+def _mean_among(
     values: Numbers, among: npt.NDArray[np.bool_], resamples: Resamples | None
 ) -> tuple[float, float, float]:
     """The mean of the values of some images and the ends of its interval: a ratio of means in each resample.
@@ -364,8 +364,8 @@ def mean_among(
     sums, counts = resamples.means(np.stack((values * among, among.astype(np.float64)), axis=1)).T
     # a ratio of two means over all images: in a resample the number of successes varies, too
     interval = percentile_interval(sums[counts > 0] / counts[counts > 0], resamples.level)
-    low = nine_digits(interval.low)
-    high = nine_digits(interval.high)
+    low = _nine_digits(interval.low)
+    high = _nine_digits(interval.high)
     return (value, low, high) if low < high else (value, NAN, NAN)
 
 

@@ -158,7 +158,7 @@ def threat_models(attacks: Mapping[str, Parameters]) -> tuple[ThreatModel, ...]:
     for name, attack in attacks.items():
         if attack.family in ("unchanged", "other image"):
             continue
-        ball = shared_ball(attack)
+        ball = _shared_ball(attack)
         key = name if ball is None else ball_text(ball)
         before = found.get(key)
         # without any ball, an attack tries each of its changes
@@ -172,7 +172,7 @@ def threat_models(attacks: Mapping[str, Parameters]) -> tuple[ThreatModel, ...]:
     return tuple(found.values())
 
 
-def shared_ball(attack: Parameters) -> Ball | None:
+def _shared_ball(attack: Parameters) -> Ball | None:
     """The ball around the image itself in which an attack may take any image; None if it has no such ball."""
     is_around_image = getattr(attack, "after", None) is None
     return attack.ball if is_around_image and attack.family != "nearest" else None

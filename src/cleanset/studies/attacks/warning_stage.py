@@ -49,7 +49,7 @@ def run_warnings(study: AttackStudy, model: str, attack_params: AttackParams | N
         if record.candidates and is_custom(evaluated.spec):
             record = _with_sign(settle([kept], evaluated.anew(), is_custom=True), record)
         if record.candidates:
-            record = record.model_copy(update={"candidates": probe_candidates(kept, with_png=True)})
+            record = record.model_copy(update={"candidates": _probe_candidates(kept, with_png=True)})
     write_warnings(study.warnings(model), record)
 
 
@@ -81,7 +81,7 @@ def probed(kept: Attacking, others: Mapping[str, PixelNetwork], *, is_command: b
             sign = precision_changes_answers(logits, judged, network.precision, names)
             found.seen.extend([] if sign is None else [sign])
     if found.searches:
-        keep_probe(kept, subjects, found.searches)
+        _keep_probe(kept, subjects, found.searches)
     return WarningRecord(
         role=target.name,
         images=len(subjects),
@@ -89,12 +89,12 @@ def probed(kept: Attacking, others: Mapping[str, PixelNetwork], *, is_command: b
         parameters=asked.model_dump(),
         warnings=tuple(found.seen),
         not_told=tuple(found.not_told),
-        candidates=probe_candidates(kept, with_png=False) if found.searches else (),
+        candidates=_probe_candidates(kept, with_png=False) if found.searches else (),
         baselines=found.baselines,
     )
 
 
-def keep_probe(kept: Attacking, subjects: Sequence[Subject], searches: Mapping[str, Tries]) -> None:
+def _keep_probe(kept: Attacking, subjects: Sequence[Subject], searches: Mapping[str, Tries]) -> None:
     """Judge what the probe found near each image, and write it as the results of an attack.
 
     Of the candidates that the searches found misclassified the first one that is misclassified when judged, too;
@@ -122,7 +122,7 @@ def keep_probe(kept: Attacking, subjects: Sequence[Subject], searches: Mapping[s
     kept.write(pd.DataFrame(rows, columns=SHARD.names), kept.record(images))
 
 
-def probe_candidates(kept: Attacking, *, with_png: bool) -> tuple[Candidate, ...]:
+def _probe_candidates(kept: Attacking, *, with_png: bool) -> tuple[Candidate, ...]:
     """What the probe found, from its results; `with_png`: with the images that break a correct one."""
     return tuple(
         Candidate(
@@ -164,7 +164,7 @@ def settled_with_probe(
         return None if sign is None else _with_sign(sign, empty)
     has_searched = bool(record.candidates)
     sign = settle([*finished, *([kept] if has_searched else [])], opened, is_custom=is_custom)
-    judged = probe_candidates(kept, with_png=False) if has_searched else ()
+    judged = _probe_candidates(kept, with_png=False) if has_searched else ()
     return _with_sign(sign, record.model_copy(update={"candidates": judged}))
 
 

@@ -100,7 +100,7 @@ class AnsweringModel:
             "weights_sha256": self.model.weights_sha256,
             "parameters": self.parameters(),
             **({"identity": self.identity} if self.identity else {}),
-            **facts_of_every_model(self.settings, plan),
+            **_facts_of_every_model(self.settings, plan),
         }
 
     def parameters(self) -> int:
@@ -136,7 +136,7 @@ class AnsweringModel:
         return finished_shards(folder, self.made_from(plan).fingerprint)
 
 
-def facts_of_every_model(settings: Settings, plan: ChangePlan) -> dict[str, object]:
+def _facts_of_every_model(settings: Settings, plan: ChangePlan) -> dict[str, object]:
     """The part of a record of answers that is the same for all models that see the same images."""
     return {
         "precision": settings.precision,
@@ -208,7 +208,7 @@ class PassOpening(Protocol):
         """The worker, and everything that its answers depend on."""
 
 
-def opened_pass(targets: Sequence[AnsweringModel], plan: ChangePlan, *, takes_digests: bool) -> Opened[ShownShard]:
+def _opened_pass(targets: Sequence[AnsweringModel], plan: ChangePlan, *, takes_digests: bool) -> Opened[ShownShard]:
     """The worker of a pass on the device of its models' settings, for the life of a process that does nothing else."""
     settings = targets[0].settings
     images = plan.changed_images()
@@ -407,7 +407,7 @@ class StudyPass:
         opened = OpenedStudy.read(self.study)
         models = StudyModels(opened, self.settings.of_device(place.device, place.cores))
         targets = [models.load(name) for name in names]
-        return opened_pass(targets, opened.plan(family_named(self.family)), takes_digests=takes_digests)
+        return _opened_pass(targets, opened.plan(family_named(self.family)), takes_digests=takes_digests)
 
 
 class StudyModels:
@@ -472,7 +472,7 @@ class StudyModels:
         """Whether a model's stored answers have the record that they would have today, the model itself aside."""
         files = self._opened.answers
         stem = self._opened.stems[role]
-        expected = facts_of_every_model(self.settings, plan.for_model(role))
+        expected = _facts_of_every_model(self.settings, plan.for_model(role))
         try:
             differences = MadeFrom(expected).differences(json.loads(files.record(plan.name, stem).read_bytes()))
             # answers that lack a column are none

@@ -297,7 +297,7 @@ def run(study: Study) -> None:
     for plan in list(map(opened.plan, FAMILIES)):
         # the stages of models have taken them, unless these ran elsewhere
         shards = DigestRun(plan).complete(
-            study.partial_digests(plan.name), partial(open_on_node, elsewhere, plan.name), opened.engine
+            study.partial_digests(plan.name), partial(_open_on_node, elsewhere, plan.name), opened.engine
         )
         tables[plan.name] = with_family_step(shards.table(), plan.family)
         finished.append(shards)
@@ -309,7 +309,7 @@ def run(study: Study) -> None:
         shards.remove()
 
 
-def open_on_node(study: Study, family: str, place: "Place") -> "Opened[pd.DataFrame]":
+def _open_on_node(study: Study, family: str, place: "Place") -> "Opened[pd.DataFrame]":
     """The digests of a family of a study, as each node of a cluster opens them."""
     from cleanset.scoring.computation import Opened
 

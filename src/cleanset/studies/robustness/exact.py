@@ -323,7 +323,7 @@ def disk(radius: int, alias_blur: float) -> Singles:
     return smoothed
 
 
-def multiply_add(left: Singles, right: Singles | np.float32, added: Singles) -> Singles:
+def _multiply_add(left: Singles, right: Singles | np.float32, added: Singles) -> Singles:
     """`left * right + added` as by a fused multiply-add: in float64, where the product is exact, then in float32."""
     total: Singles = (left.astype(np.float64) * right.astype(np.float64) + added.astype(np.float64)).astype(np.float32)
     return total
@@ -332,17 +332,17 @@ def multiply_add(left: Singles, right: Singles | np.float32, added: Singles) -> 
 def _smoothed_by_three(values: Singles, sigma: float) -> Singles:
     side, centre = _weights(sigma, 1).astype(np.float32)[:2]
     before, at, after = _neighbours(values, 1, axis=1)
-    rows = multiply_add(at, centre, (before + after) * side)
+    rows = _multiply_add(at, centre, (before + after) * side)
     above, at, below = _neighbours(rows, 1, axis=0)
-    return multiply_add(above + below, side, at * centre)
+    return _multiply_add(above + below, side, at * centre)
 
 
 def _smoothed_by_five(values: Singles, sigma: float) -> Singles:
     far, near, centre = _weights(sigma, 2).astype(np.float32)[:3]
     a, b, c, d, e = _neighbours(values, 2, axis=1)
-    rows = multiply_add(a + e, far, multiply_add(b + d, near, c * centre))
+    rows = _multiply_add(a + e, far, _multiply_add(b + d, near, c * centre))
     a, b, c, d, e = _neighbours(rows, 2, axis=0)
-    smoothed = multiply_add(a + e, far, multiply_add(b + d, near, c * centre))
+    smoothed = _multiply_add(a + e, far, _multiply_add(b + d, near, c * centre))
     # OpenCV has the last columns, which do not fill a vector, in code without fused multiply-adds
     smoothed[:, VECTORS:] = ((a + e) * far + ((b + d) * near + c * centre))[:, VECTORS:]
     return smoothed

@@ -157,7 +157,7 @@ def _check_answers(opened: OpenedStudy, families: Sequence[Family]) -> None:
         spec = opened.specs.get(name)
         weights = spec.model.sha256 if isinstance(spec, ZooModel) else None
         for family in families:
-            images = family_images(opened, family)
+            images = _family_images(opened, family)
             record = read_record(path := opened.answers.record(family.name, stem))
             # without a pinned digest the first family decides, and the others must agree with it
             weights = weights or record.get("weights_sha256")
@@ -175,7 +175,7 @@ def _check_answers(opened: OpenedStudy, families: Sequence[Family]) -> None:
                     )
 
 
-def family_images(opened: OpenedStudy, family: Family) -> pd.DataFrame:
+def _family_images(opened: OpenedStudy, family: Family) -> pd.DataFrame:
     """The rows of STUDY_IMAGES that a family is measured on."""
     sources = opened.sources
     return measured_images(family, sources.images, sources.masks, opened.params)
@@ -274,7 +274,7 @@ def _metric_name(family: str, line: Measure) -> str:
 
 def study_of(family: Family, opened: OpenedStudy) -> FamilyStudy:
     """The answers of all models to a family."""
-    images = family_images(opened, family)
+    images = _family_images(opened, family)
     answers = dict(answers_of(opened, family, images))
     return family.study(studied_images(opened, family, images), answers, opened.params)
 
@@ -283,7 +283,7 @@ def _card_without_pixels(opened: OpenedStudy, family: Family) -> ComparabilityCa
     """The comparability card of a family's measures, also without the facts about models."""
     return study_card(
         family,
-        family_images(opened, family),
+        _family_images(opened, family),
         opened.params,
         classes=opened.classes,
         edition_classes=len(opened.images.edition_classes),

@@ -85,7 +85,7 @@ def _measures(data: PagesData, family: Family) -> dict[str, object]:
         "selections": {name: _selected(lines, name) for name in selections},
         "of": _by_key(read_lines(lines, LINE_COLUMNS), family),
         "first": selections[0],
-        "notes": {name: notes_in(data.tables["notes"], family.name, name) for name in selections},
+        "notes": {name: _notes_in(data.tables["notes"], family.name, name) for name in selections},
         "not_shares": family.not_shares,
         "differences": [
             row | {"factor": family.scale(row["measure"])[0]}
@@ -196,7 +196,7 @@ def paper_table(folder: Path, family_name: str, measure: str | None, selection: 
     selection = selection or every[0].selection
     check_known("selection", selection, dict.fromkeys(each.selection for each in every))
     lines = [each for each in every if each.selection == selection]
-    notes = notes_in(tables["notes"], family_name, selection)
+    notes = _notes_in(tables["notes"], family_name, selection)
     shares = "percent" if not family.not_shares else f"percent except {' and '.join(family.not_shares)}"
     caption = f"{family_name}, {shares}, with 95 % intervals"
     whole = [each for each in lines if not each.change]
@@ -223,7 +223,7 @@ def whole_table(lines: Sequence[Measure], family: Family, titles: Mapping[str, s
     return MeasureTable(("model",), list(shown_titles.values()), rows)
 
 
-def notes_in(table: pd.DataFrame, family: str, selection: str) -> list[Note]:
+def _notes_in(table: pd.DataFrame, family: str, selection: str) -> list[Note]:
     """The notes of a table of a family's measures on a selection, from the file of notes."""
     rows = table[(table["family"] == family) & (table["selection"] == selection)]
     return [Note(str(name), str(text)) for name, text in zip(rows["note"], rows["text"], strict=True)]

@@ -103,7 +103,7 @@ def _reflected(at: float, length: int) -> float:
     return 2.0 * length - at - 1.0 if at >= length else at
 
 
-def motion_blurred(image: Pixels, severity: int, drawn: np.random.RandomState) -> Pixels:
+def _motion_blurred(image: Pixels, severity: int, drawn: np.random.RandomState) -> Pixels:
     """The image blurred along a drawn direction."""
     return motion_blur(image, *MOTION[severity - 1], drawn.uniform(-45, 45))
 
@@ -145,7 +145,7 @@ def _photograph(file: str) -> Pixels:
 
 
 DRAWN: dict[str, Callable[[Pixels, int, np.random.RandomState], Pixels]] = {
-    "motion_blur": motion_blurred,
+    "motion_blur": _motion_blurred,
     "snow": snow,
     "frost": frost,
     "elastic_transform": elastic_transform,

@@ -101,7 +101,7 @@ COMPARED = (
 DEFINITION_SUFFIXES: dict[PerturbationDefinition, str] = {"as_written": "", "consecutive": "_consecutive"}
 
 
-def definitions_of(perturbation: str) -> list[PerturbationDefinition]:
+def _definitions_of(perturbation: str) -> list[PerturbationDefinition]:
     """The definitions that compare other frames of a perturbation; they differ for noise alone."""
     return [*DEFINITION_SUFFIXES] if perturbation in NOISE_PERTURBATIONS else ["as_written"]
 
@@ -140,7 +140,7 @@ class PerturbationStudy(FamilyStudy):
             for kind in KINDS if self.images.classes.has_top5 else KINDS[:1]:
                 means = self._means(role, kind, definition, chosen=chosen, resamples=resamples)
                 for name in names:
-                    if definition in definitions_of(name):
+                    if definition in _definitions_of(name):
                         yield means[name].named(kind + suffix, name)
                 if self.has_all:
                     yield mean_of(means, PERTURBATIONS).named(f"mean_{kind}{suffix}")
@@ -167,7 +167,7 @@ class PerturbationStudy(FamilyStudy):
         }
         if kind == "fp":
             for name in self.wanted.names:
-                if definition in definitions_of(name):
+                if definition in _definitions_of(name):
                     problem = "the reference's predictions flip too rarely" if undefined_names(ratios, [name]) else ""
                     yield ratios[name].named("fr" + DEFINITION_SUFFIXES[definition], name, problem)
         if not self.has_all:
@@ -185,7 +185,7 @@ class PerturbationStudy(FamilyStudy):
         names = self.wanted.names
         # consecutive frames of all but noise are compared as written
         used: list[PerturbationDefinition] = [
-            definition if definition in definitions_of(name) else "as_written" for name in names
+            definition if definition in _definitions_of(name) else "as_written" for name in names
         ]
         columns = [self._counts[role, kind, name, each][chosen] for name, each in zip(names, used, strict=True)]
         comparisons = [self._comparisons(name, definition) for name in names]
@@ -204,7 +204,7 @@ class PerturbationStudy(FamilyStudy):
             for role, answers in self.answers.items()
             for kind in KINDS
             for name in self.wanted.names
-            for definition in definitions_of(name)
+            for definition in _definitions_of(name)
         }
 
 
@@ -219,7 +219,7 @@ def by_frame(study: PerturbationStudy) -> pd.DataFrame:
     for role, answers in study.answers.items():
         chosen = study.images.of_first(role)
         for name in study.wanted.names:
-            for definition in definitions_of(name):
+            for definition in _definitions_of(name):
                 compared = study.pairs(name, definition)
                 flipped = flips(answers[name][chosen][..., 0], compared, axis=0)
                 for frame, count in zip(compared[1].tolist(), flipped.tolist(), strict=True):

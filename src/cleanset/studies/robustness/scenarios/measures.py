@@ -99,7 +99,7 @@ class ScenarioStudy(FamilyStudy):
         if self.wanted.names and len(cells):
             found["scenario_scores"] = score_parts(self)
         # its closed form needs every cell
-        fitted = regression_of(self, cells) | by_image_of(self) if self.images.is_whole else {}
+        fitted = regression_of(self, cells) | _by_image_of(self) if self.images.is_whole else {}
         return found | {f"scenario_{name}": table for name, table in fitted.items()}
 
     def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
@@ -210,7 +210,7 @@ def _baselines(study: ScenarioStudy) -> list[object]:
     return list((first | study.measures.baselines.model_dump(exclude_none=True)).values())
 
 
-def by_image_of(study: ScenarioStudy) -> dict[str, pd.DataFrame]:
+def _by_image_of(study: ScenarioStudy) -> dict[str, pd.DataFrame]:
     """The effects of model, scenario and class with images as what varies; empty without scenarios.
 
     All models have seen all images. Raises CleansetError for an unknown baseline.
