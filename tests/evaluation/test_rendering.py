@@ -5,13 +5,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from cleanset.evaluation.measured_models import MeasuredModel, by_accuracy, ranked_pairs
 from cleanset.evaluation.notes import Note
+from cleanset.evaluation.pairs import compare_pairwise
 from cleanset.evaluation.prediction_measures import Accuracy, Confusion, Measures
-from cleanset.evaluation.rendering import confusion_counts, hardest_classes
+from cleanset.evaluation.rendering import confusion_counts, hardest_classes, pairs_table
 from cleanset.evaluation.table import Cell, MeasureTable, cell
 
 
@@ -147,3 +149,12 @@ def test_no_column_is_cut_whatever_the_width(width: int) -> None:
 def test_a_table_without_measures_has_its_texts() -> None:
     lines = printed(MeasureTable(("#", "model"), (), [(("1", "one"), ())]), 80)
     assert [line.split() for line in lines] == [["#", "model"], ["1", "one"]]
+
+
+@pytest.mark.parametrize(("names", "is_corrected"), [("ab", False), ("abc", True)])
+def test_a_correction_is_named_where_there_are_several_pairs(names: str, is_corrected: bool) -> None:
+    correct = {"a": [True, True, True], "b": [True, True, False], "c": [True, False, False]}
+    pairs = compare_pairwise([(name, np.array(correct[name])) for name in names], ["1", "2", "3"])
+    caption = pairs_table(list(names), pairs).caption
+    assert ("p: McNemar's exact test, corrected by Holm's method." in caption) == is_corrected
+    assert caption.endswith(".")

@@ -12,7 +12,7 @@ import torch
 from cleanset.images.preprocessing import Pixels
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks import changes
-from cleanset.studies.attacks.base import Known
+from cleanset.studies.attacks.base import Known, seed_of
 from cleanset.studies.attacks.changes import (
     IN_PUBLISHED_KIT,
     CommonCorruptionsAttack,
@@ -178,6 +178,16 @@ class TestRandomSpatial:
         network = on_cpu(random_network())
         (result,) = self.attack.results(network, [subject(3, 0)], KNOWN)
         assert (result.queries, network.queries) == (0, 0)
+
+    def test_its_seed_follows_from_the_name_of_the_attack(self) -> None:
+        """So two attacks of one kind draw differently; without a name it follows from the kind."""
+        one = subject(3, 0)
+        network = on_cpu(random_network())
+        for name, drawn_as in (("", "random_spatial"), ("mine", "mine")):
+            (result,) = self.attack.results(network, [one], Known(seed=7, name=name))
+            assert result.seed == seed_of(7, "attack", drawn_as, one.image_id)
+            assert np.array_equal(result.candidate, self.attack.changed(one, 7, drawn_as))
+        assert self.attack.change(one, 7, "mine") != self.attack.change(one, 7)
 
 
 SIDE = 36
