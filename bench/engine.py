@@ -43,7 +43,7 @@ from cleanset.studies.attacks.attacking import SEARCHING, Attacking, Search
 from cleanset.studies.attacks.base import Known
 from cleanset.studies.attacks.judge import Judge
 from cleanset.studies.attacks.study import AttackedFolder, AttackParams
-from cleanset.studies.attacks.targets import AttackedModel, Searching
+from cleanset.studies.attacks.targets import Searching, Target
 from cleanset.studies.robustness.answers import ReadAnswers
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.digests import open_changing
@@ -366,7 +366,7 @@ def open_attack(folder: Path, name: str, shards: int, place: Place) -> Opened[An
     # an image that is misclassified from the beginning takes one query
     label = int(judge.logits(PREPROCESSING(Image.open(path))).argmax())
     rows = [(file, image_id, label, None, digest, ["standard"]) for file, image_id in ids.items()]
-    target = AttackedModel(
+    target = Target(
         name="standard",
         model=model,
         images=pd.DataFrame(rows, columns=STUDY_IMAGES.names),

@@ -42,7 +42,7 @@ from cleanset.studies.attacks.fresh import Asked
 from cleanset.studies.attacks.judge import unwritten
 from cleanset.studies.attacks.results import ATTACKED, SHARD, attacked_rows, png_name
 from cleanset.studies.attacks.study import AttackedFolder, AttackParams, Budget
-from cleanset.studies.attacks.targets import AttackedModel
+from cleanset.studies.attacks.targets import Target
 from cleanset.studies.attacks.threats import PROBE
 from cleanset.studies.robustness.answers import CORRUPTING, installed_versions
 from cleanset.studies.robustness.families import CHANGING
@@ -109,7 +109,7 @@ class Attacking:
 
     params: AttackParams
     name: str
-    target: AttackedModel
+    target: Target
     folder: AttackedFolder
     further: JsonMapping = field(default_factory=dict)
     table: Table = ATTACKED
@@ -376,7 +376,7 @@ class OtherSearches:
     """With ray, the workers of a cluster search in place of those of this machine."""
 
 
-def stored_row(target: AttackedModel, file: str, row: dict[str, Any]) -> dict[str, object]:
+def stored_row(target: Target, file: str, row: dict[str, Any]) -> dict[str, object]:
     """A row of SHARD from a verdict."""
     # float32 halves the table; verdicts were taken in float64
     logits = {name: row[name].astype(np.float32).tolist() for name in ("logits_before", "logits_after")}

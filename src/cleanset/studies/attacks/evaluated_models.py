@@ -30,7 +30,7 @@ from cleanset.studies.attacks.request import AttackRequest
 from cleanset.studies.attacks.results import ATTACKED, NAMED_ATTACKED
 from cleanset.studies.attacks.straight_through import with_straight_through
 from cleanset.studies.attacks.study import AllParams, AttackedFolder, AttackStudy, WrappedModel
-from cleanset.studies.attacks.targets import AttackedModel, Searching, guess_of, scores_check
+from cleanset.studies.attacks.targets import Searching, Target, guess_of, scores_check
 from cleanset.studies.robustness.families import OpenedStudy
 from cleanset.studies.robustness.images import images_for
 
@@ -99,11 +99,11 @@ class EvaluatedModel:
         """The model, loaded. Raises CleansetError if it cannot be."""
         return open_model(self.spec, self.settings, self.classes)
 
-    def target(self, named: NamedModel, device: Device, *, is_measured: bool = True) -> AttackedModel:
+    def target(self, named: NamedModel, device: Device, *, is_measured: bool = True) -> Target:
         """The model under attack on a device; verdicts include the LPIPS of the params if it `is_measured`."""
         params = self.request.params
         lpips = lpips_of(self.request.folder, params, device.torch) if is_measured else None
-        return AttackedModel(
+        return Target(
             name=named.name,
             model=named.loaded,
             images=self.request.images.rows,
@@ -118,7 +118,7 @@ class EvaluatedModel:
         )
 
     def search(
-        self, name: str, named: NamedModel, target: AttackedModel, facts_of_others: Callable[[], JsonMapping]
+        self, name: str, named: NamedModel, target: Target, facts_of_others: Callable[[], JsonMapping]
     ) -> Search:
         """The worker of an attack in this process."""
         facts: JsonObject = {
@@ -159,7 +159,7 @@ class EvaluatedModel:
             opening = None
         return OtherSearches(devices=self.settings.devices, open=opening, engine=engine)
 
-    def attacking(self, name: str, target: AttackedModel, further: JsonMapping = MappingProxyType({})) -> Attacking:
+    def attacking(self, name: str, target: Target, further: JsonMapping = MappingProxyType({})) -> Attacking:
         """An attack whose results are below the folder of the request."""
         table = ATTACKED if self.study else NAMED_ATTACKED
         return Attacking(self.request.params, name, target, self.results(name), further=further, table=table)
@@ -172,7 +172,7 @@ class EvaluatedModel:
         """What identifies the models that images are made on."""
         return facts_of_models(self.request.others, self.settings, self.classes)
 
-    def sources(self, target: AttackedModel) -> dict[str, PixelNetwork]:
+    def sources(self, target: Target) -> dict[str, PixelNetwork]:
         """The other models as networks on the pixels that the model sees."""
         others = [each for each in self.request.others if not is_same_model(each, self.spec)]
         return target.sources(open_model(each, self.settings, self.classes) for each in others)

@@ -21,7 +21,7 @@ from cleanset.studies.attacks.gradient_attacks import STANDARD_LOSSES, PgdAttack
 from cleanset.studies.attacks.probing import FEW_STEPS, MODES, PARTS, RANDOM_STEPS
 from cleanset.studies.attacks.request import AttackRequest
 from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, Probe
-from cleanset.studies.attacks.targets import AttackedModel
+from cleanset.studies.attacks.targets import Target
 from cleanset.studies.robustness.planning import expected_images, images_not_here
 
 JUDGED = Passes(forward=2)
@@ -180,7 +180,7 @@ def counting(request: AttackRequest) -> Count:
 class Counted:
     """The models under attack, as far as they had to be opened."""
 
-    opened: dict[str, tuple[NamedModel, AttackedModel]] = field(default_factory=dict)
+    opened: dict[str, tuple[NamedModel, Target]] = field(default_factory=dict)
     """By the stem of a model's folders."""
 
     def work(self, evaluated: EvaluatedModel, name: str) -> Work:

@@ -79,7 +79,7 @@ def source_network(model: LoadedModel, groups: Sequence[Sequence[int]] | None, h
 
 
 @dataclass(frozen=True)
-class AttackedModel:
+class Target:
     """A model, the images that it is attacked on, its judge, and how searches compute it."""
 
     name: str
@@ -177,7 +177,7 @@ class AttackedModel:
         return found
 
 
-def scores_check(study: AttackStudy, params: Params, target: AttackedModel) -> Callable[[Sequence[str]], None]:
+def scores_check(study: AttackStudy, params: Params, target: Target) -> Callable[[Sequence[str]], None]:
     """The check that images of a target, by file, get the stored scores of the edition's model, bit for bit.
 
     It raises CleansetError where they do not. A further or a wrapped model, or scores below float64, cannot be
@@ -198,7 +198,7 @@ def scores_check(study: AttackStudy, params: Params, target: AttackedModel) -> C
     return check
 
 
-def guess_of(opened: OpenedStudy, target: AttackedModel) -> Callable[[Subject], PixelPlanes]:
+def guess_of(opened: OpenedStudy, target: Target) -> Callable[[Subject], PixelPlanes]:
     """The most confident known mistake of an image's class, by the stored predictions of a study, made again."""
     families = [family_named(name) for name in GUESSED]
     stored = (
