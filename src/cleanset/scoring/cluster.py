@@ -15,19 +15,22 @@ from functools import cached_property
 from importlib.util import find_spec
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from socket import gethostname
+from socket import create_connection, gethostname
 from typing import Any, Generic
+from urllib.parse import urlsplit
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cleanset.errors import CleansetError, cut, install_command
+from cleanset.errors import CleansetError, cut, install_command, reason
 from cleanset.scoring.computation import Elsewhere, Found, Limit, Place, Task, Tasks, Worker
 from cleanset.scoring.devices import device_of
 
 RayRows = dict[str, NDArray[Any]]
 
+CONNECT_SECONDS = 30
+"""Time in which the head node has to accept a connection."""
 _REMEDY = "expected the edition, code and libraries of the head node: update this node, or run ray stop on it"
 
 
@@ -98,6 +101,7 @@ def compute_on_ray(
 
     if is_over():
         return
+    check_address(os.environ.get("RAY_ADDRESS", ""))
     rows = [{"number": task.number, "task": pickle.dumps(task)} for task in tasks]
     # closing ends the job
     with closing(_finished(job, rows)) as results:
@@ -106,6 +110,28 @@ def compute_on_ray(
             del open_tasks[number]
             if is_over():
                 return
+
+
+def check_address(address: str) -> None:
+    """Raise CleansetError where nothing answers at an address of RAY_ADDRESS: Ray would ask for ever.
+
+    `auto`, `local` and an empty one name no place.
+    """
+    if not address or address in ("auto", "local"):
+        return
+    expected = (
+        "expected the running head node of a cluster, as HOST:PORT: start it (ray start --head), or unset RAY_ADDRESS, "
+        "which starts one on this machine"
+    )
+    try:
+        place = urlsplit(address if "://" in address else f"//{address}")
+        if place.hostname is None or place.port is None:
+            raise CleansetError(f"RAY_ADDRESS {address}: no host and port; {expected}")
+        create_connection((place.hostname, place.port), CONNECT_SECONDS).close()
+    except ValueError:  # a port that is no number, a half of brackets
+        raise CleansetError(f"RAY_ADDRESS {address}: no host and port; {expected}") from None
+    except OSError as error:
+        raise CleansetError(f"RAY_ADDRESS {address}: nothing answers there ({reason(error)}); {expected}") from None
 
 
 def _finished(job: RayJob[Found], rows: Sequence[Mapping[str, object]]) -> Generator[tuple[int, Found], None, None]:
