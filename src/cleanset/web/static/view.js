@@ -81,6 +81,27 @@ function resend() {
   emitEvent("key", unanswered);
 }
 
+// Keys in their order: each is handled when the one before is answered, so that it means what the page shows then, and
+// none is dropped without a word.
+const waiting = [];
+export const isBusy = () => isUnanswered() || waiting.length > 0;
+export const keysLeft = () => waiting.length + (isUnanswered() ? 1 : 0);
+export const queueKey = (key) => waiting.push(key);
+// Go on with the next keys, if the last is answered, as long as the page `isReady`. `handle`: what becomes of a key.
+export function handleKeys(handle, isReady = () => true) {
+  while (waiting.length > 0 && view() && !isUnanswered() && isReady()) handle(waiting.shift());
+}
+
+// A button, or what `selector` names, that is clicked does not take the keyboard's focus: Enter after it is the page's, and
+// a click counts once.
+export function keepFocusAtClicks(selector) {
+  addEventListener("mousedown", (event) => {
+    if (!event.target.closest(`button[data-key], ${selector}`)) return;
+    event.preventDefault();
+    document.activeElement.blur();
+  });
+}
+
 // A key that the connection lost is sent again; the server answers each number once.
 setInterval(() => {
   if (isUnanswered() && window.socket?.connected && performance.now() - sentAt >= RESEND_MILLISECONDS) resend();

@@ -1,8 +1,7 @@
-// Keys in their order. Each is handled when the one before is answered, so that it means what the page
-// shows then; none is dropped without a word. A verdict goes with the class and the images that were shown when
-// its key was pressed: the server takes none on others, and says so.
+// Keys in their order. A verdict goes with the class and the images that were shown when its key was pressed: the server
+// takes none on others, and says so.
 import { isText, isTaken, meaningOf } from "../web/keyboard.js";
-import { alsoInSight, emitKey, isLost, isUnanswered, settled, sight, view } from "../web/view.js";
+import { alsoInSight, emitKey, handleKeys, isBusy, isLost, keysLeft, queueKey, settled, sight, view } from "../web/view.js";
 import { actionOf, checkHandlers, keyOf, NAMED, REPEATED } from "./actions.js";
 import { carryOut, isWaiting, onScreen, startChecking, stopWaiting, takeAll } from "./all_clean.js";
 import { magnify } from "./magnifier.js";
@@ -14,8 +13,6 @@ const LOST = `cleanset-lost-keys ${location.pathname}`; // of this person, as an
 
 export const HIT = "hit"; // what is sent for a click on a class that the search has found
 
-const waiting = [];
-
 const mode = () => view()?.dataset.mode ?? "";
 const isTyping = () => mode() === "search" || mode() === "note";
 export const field = () => document.querySelector(".q-dialog input, .q-dialog textarea");
@@ -26,7 +23,6 @@ alsoInSight(() => {
   return { box: box()?.join(",") ?? null, ...Object.fromEntries(reasons) };
 });
 
-export const isBusy = () => isUnanswered() || waiting.length > 0;
 // Whether the key that waits has to wait on: the line that tells of a lost connection covers images that it is about.
 const isHeld = () => isBusy() || isLost();
 
@@ -35,16 +31,15 @@ export function press(name, more = {}, modifiers = {}, button = null) {
   const at = { ...sight(["box"], button), answered: Number(view().dataset.pressed) };
   const key = { name, more, at, shift: false, ctrl: false, repeat: false };
   if (name === keyOf("take_rest")) key.onScreen = onScreen();
-  waiting.push({ ...key, ...modifiers });
+  queueKey({ ...key, ...modifiers });
   work();
 }
 
 // Reject an image for the reason that its card had shown.
 export const guess = (card) => press("guess", { card: card.dataset.card, reason: settled(reasonOf(card)) ?? "" });
 
-// Go on with the next key, if the last is answered.
 export function work() {
-  while (waiting.length > 0 && !isUnanswered() && (isTyping() ? field() : isReady())) handle(waiting.shift());
+  handleKeys(handle, () => (isTyping() ? field() : isReady()));
   carryOut(isHeld());
 }
 startChecking(isHeld);
@@ -158,7 +153,7 @@ function cardAt(event) {
 // --- keys that a lost connection takes along: the page is loaded anew ----------------------------
 
 addEventListener("pagehide", () => {
-  const count = waiting.length + (isUnanswered() ? 1 : 0) + (isWaiting() ? 1 : 0);
+  const count = keysLeft() + (isWaiting() ? 1 : 0);
   if (count > 0) sessionStorage.setItem(LOST, count);
 });
 

@@ -1,10 +1,10 @@
 // The page in the browser. What is shown and what is saved is for the server to decide: nothing here
 // changes a verdict on the page.
-import { announce, loadAhead, view, whenDrawn } from "../web/view.js";
+import { announce, isBusy, keepFocusAtClicks, loadAhead, view, whenDrawn } from "../web/view.js";
 import { keyOf } from "./actions.js";
 import { follow } from "./drafts.js";
 import { layOut } from "./grid.js";
-import { field, guess, HIT, isBusy, press, tellLost, work } from "./keys.js";
+import { field, guess, HIT, press, tellLost, work } from "./keys.js";
 import { pan, restoreRatio, sendKeysTo, showViewer, takeBox } from "./viewer.js";
 
 sendKeysTo({ press, work });
@@ -47,13 +47,7 @@ addEventListener("focusin", ({ target }) => {
   if (card && card.dataset.card !== view().dataset.focus) press("focus", { card: card.dataset.card });
 });
 addEventListener("pointerdown", () => (focused = null));
-// a button or card that is clicked does not take the keyboard's focus: Enter after it is the page's, and a click
-// counts once
-addEventListener("mousedown", (event) => {
-  if (!event.target.closest("button[data-key], [data-card], [data-choice], [data-choose], [data-tile], [data-pan], [data-visit]")) return;
-  event.preventDefault();
-  document.activeElement.blur();
-});
+keepFocusAtClicks("[data-card], [data-choice], [data-choose], [data-tile], [data-pan], [data-visit]");
 
 // After each answer, focus is in what lies over the class, or where it was, or on the card of the next image.
 addEventListener("keydown", () => (focused ??= "[data-card].focus"), true);

@@ -2,7 +2,7 @@
 // answered; what is shown is the server's. A click on the image is a corner of the outline, in pixels of the image.
 import "../web/seen.js";
 import { isTaken, meaningOf } from "../web/keyboard.js";
-import { announce, emitKey, isUnanswered, loadAhead, sight, view, whenDrawn } from "../web/view.js";
+import { announce, emitKey, handleKeys, keepFocusAtClicks, loadAhead, queueKey, sight, view, whenDrawn } from "../web/view.js";
 import { isDrawing, outlineKey, position, restoreOutline } from "./outline.js";
 
 const NAMED = new Set(["Enter", "Escape", "Backspace"]);
@@ -10,12 +10,10 @@ const SIGNS = new Set(["?", "+", "=", "-", " "]); // what they mean comes before
 
 const ZOOM = "The page is zoomed in, so the image is not shown as it is. Please undo the zoom with two fingers; + and the wheel magnify the image.";
 
-const waiting = [];
-
 // `button`: the one that was clicked.
 function press(key, more = {}, button = null) {
   if (isZoomed()) return;
-  waiting.push({ key, ...sight([], button), ...more });
+  queueKey({ key, ...sight([], button), ...more });
   work();
 }
 
@@ -26,10 +24,7 @@ function nameOf(event) {
   return digit === null || isOwn ? name : digit;
 }
 
-function work() {
-  if (isUnanswered() || waiting.length === 0 || !view()) return;
-  emitKey(waiting.shift());
-}
+const work = () => handleKeys(emitKey);
 
 addEventListener(
   "keydown",
@@ -57,11 +52,7 @@ addEventListener("click", (event) => {
   if (button) press(button.dataset.key, {}, button);
   else if (event.target.closest("#outline.drawing")) press("corner", { point: position(event) });
 });
-addEventListener("mousedown", (event) => {
-  if (!event.target.closest("button[data-key], #outline")) return;
-  event.preventDefault(); // a button that is clicked does not take the keyboard's focus
-  document.activeElement.blur();
-});
+keepFocusAtClicks("#outline");
 // the edge from the last corner to the mouse
 addEventListener("mousemove", (event) => {
   const edge = document.querySelector("#next-edge");
