@@ -37,7 +37,6 @@ from cleanset.sets import publish, rebuild
 from cleanset.studies.attacks.evaluation_tables import page_of
 from cleanset.studies.attacks.page import attacks_page
 from cleanset.studies.contest.judge_page.server import render as judge_html
-from cleanset.studies.contest.judge_page.session import JudgeSession
 from cleanset.studies.contest.judge_page.tab import JudgeKey, JudgeTab
 from cleanset.studies.robustness import pages as robustness_pages
 from cleanset.studies.robustness.families import StudyParams, family_named
@@ -52,7 +51,8 @@ from tests.review.page.reviewing import TabAlone, serve
 from tests.studies.attacks import test_comparison as of_attacks
 from tests.studies.attacks import test_page as of_attack_study
 from tests.studies.contest import test_page as of_contest
-from tests.studies.contest.made import JUDGES, appeal, day, decision
+from tests.studies.contest.judging_page import session_of
+from tests.studies.contest.made import JUDGES, appeal, decision
 from tests.studies.contest.on_disk import OnDisk
 from tests.studies.realness.conftest import attacked, export_folder, planned  # noqa: F401
 from tests.studies.robustness.corruptions.test_measures import study as corruptions
@@ -202,7 +202,7 @@ def contest(own: Edition, folder: Path) -> list[Path]:
     made = OnDisk(folder / "made")
     made.story = [each for each in made.story if each[1] != "answers"]
     made.write()
-    tab = JudgeTab(JudgeSession(made.folder, JUDGES[0], day("2026-11-14")))
+    tab = JudgeTab(session_of(made.folder, JUDGES[0], "2026-11-14"))
     judging = [judge_html(tab)]
     for key in ("Enter", "4", "1"):
         tab.press(JudgeKey(key=key, number=0, subject=tab.question, seen={"image": 1.0}))

@@ -8,7 +8,11 @@ from typing import Any
 import yaml
 from playwright.sync_api import Page
 
+from cleanset.studies.contest.judge_page.session import JudgeSession
+from cleanset.studies.contest.log import read
+from cleanset.studies.contest.standing import replay
 from tests.browser_tab import Server, Tab
+from tests.studies.contest.made import day
 from tests.studies.contest.sample_copy import cut
 
 ADA, BEN = "3f9c2a71", "8b04d6e5"
@@ -27,6 +31,11 @@ def unjudged(repository: Path, folder: Path) -> Path:
     shutil.copytree(repository / "studies" / "contest", folder / "contest", ignore=shutil.ignore_patterns("answers"))
     cut(folder / "contest", PUBLISHED)
     return folder / "contest"
+
+
+def session_of(contest: Path, judge: str, on: str) -> JudgeSession:
+    """A judge's work, as a server begins it on a day."""
+    return JudgeSession(contest, replay(read(contest), day(on)), judge)
 
 
 def answers(contest: Path, judge: str = ADA, week: str = WEEK) -> dict[str, dict[str, Any]]:

@@ -136,7 +136,7 @@ def test_an_image_that_is_not_as_its_line_says(made: OnDisk) -> None:
     made.put(data)
     line = {"team": "blue", "target": "gold/wall", "images": [named("y.png", data) | {"pixels_sha256": sha("other")}]}
     made.add("2026-11-09T12:00:00Z", "submission", line)
-    with pytest.raises(CleansetError, match="expected the size and pixels of"):
+    with pytest.raises(CleansetError, match=r"not the size and pixels of .*; expected these: void the line"):
         check(made.folder)
 
 
@@ -182,7 +182,7 @@ def test_a_defence_in_a_folder(made: OnDisk) -> None:
     }
     folder = made.yaml("m/defence.yaml", model).parent
     made.text(folder / "run.sh", "")
-    with pytest.raises(CleansetError, match="beside a defence that is a model"):
+    with pytest.raises(CleansetError, match=r"beside the defence\.yaml of a model"):
         made.enter(folder)
 
 

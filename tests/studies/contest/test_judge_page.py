@@ -15,17 +15,19 @@ from playwright.sync_api import Browser, Page, Request
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.entering import enter
+from cleanset.studies.contest.judge_page.server import run
 from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeSession
 from cleanset.studies.contest.judge_page.tab import STATES, JudgeKey, JudgeState, JudgeTab
 from cleanset.studies.contest.log import read, read_content
 from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.standing import replay
+from cleanset.web.pages import PageAddress
 from tests.browser_tab import PATIENCE, SOURCE, WINDOW, Pages, Server
 from tests.forked_commands import forking
 from tests.other_user import by_root, check_refused_to_others
 from tests.remotes.servers import free_port
 from tests.report.pages import violations
-from tests.studies.contest.judging_page import ADA, BEN, DAY, WEEK, Judging, answers, serve, unjudged
+from tests.studies.contest.judging_page import ADA, BEN, DAY, WEEK, Judging, answers, serve, session_of, unjudged
 from tests.studies.contest.made import JUDGES, day
 from tests.studies.contest.on_disk import OnDisk, digest, png
 
@@ -417,12 +419,12 @@ def test_keys_of_other_layouts_answer_and_others_say_so(contest: Path, start: St
 
 
 def test_who_is_no_judge(contest: Path) -> None:
-    with pytest.raises(CleansetError, match=re.escape("judge '../ada': not in the roster; expected one who has been")):
-        JudgeSession(contest, "../ada", day(DAY))
+    with pytest.raises(CleansetError, match=r"unknown judge '\.\./ada'; expected one of 3f9c2a71, 8b04d6e5, c17e590a"):
+        run(contest, "../ada", day(DAY), PageAddress("localhost", 0, browser=False, public_url=None))
 
 
 def test_the_file_is_yaml(contest: Path) -> None:
-    tab = JudgeTab(JudgeSession(contest, ADA, day(DAY)))
+    tab = JudgeTab(session_of(contest, ADA, DAY))
     for key in ("Enter", "4", "4"):
         answer(tab, key)
     path = contest / "answers" / ADA / f"{WEEK}.yaml"
@@ -453,7 +455,7 @@ def test_the_answer_that_was_given_last_is_taken_back(made: OnDisk) -> None:
     second, third = png((0, 0, 200)), png((0, 200, 0))
     made.enter(made.mail("blue-1", {"y.png": second, "z.png": third}))
     made.enter(at="2026-11-13T18:00:00Z", publish=True)
-    session = JudgeSession(made.folder, JUDGES[0], day("2026-11-14"))
+    session = session_of(made.folder, JUDGES[0], "2026-11-14")
     of_image = {task.sha256: task for task in session.tasks}
     first_week, second_week = (f"answers/{JUDGES[0]}/{week}.yaml" for week in (WEEK, "2026-11-13"))
 
@@ -471,7 +473,7 @@ def test_the_answer_that_was_given_last_is_taken_back(made: OnDisk) -> None:
     # two saves may come within one tick of the disk's clock
     for name, seconds in ((second_week, 1), (first_week, 2)):
         os.utime(made.folder / name, (seconds, seconds))
-    anew = JudgeSession(made.folder, JUDGES[0], day("2026-11-14"))
+    anew = session_of(made.folder, JUDGES[0], "2026-11-14")
     assert anew.reopen_last()
     assert anew.waiting()[0] == of_image[made.sha256]
 
@@ -499,7 +501,7 @@ def two_images(made: OnDisk) -> JudgeSession:
     made.write()
     made.enter(made.mail("blue-1", {"y.png": png((0, 0, 200))}))
     made.enter(at="2026-11-13T18:00:00Z", publish=True)
-    return JudgeSession(made.folder, JUDGES[0], day("2026-11-14"))
+    return session_of(made.folder, JUDGES[0], "2026-11-14")
 
 
 def test_an_image_left_for_later_keeps_its_answers(made: OnDisk) -> None:
@@ -514,7 +516,7 @@ def test_an_image_left_for_later_keeps_its_answers(made: OnDisk) -> None:
     answer(tab, "z")
     assert session.drafts[image] == given
     answer(tab, "s")
-    anew = JudgeSession(made.folder, JUDGES[0], day("2026-11-14"))
+    anew = session_of(made.folder, JUDGES[0], "2026-11-14")
     after = JudgeTab(anew)
     others = {task.sha256 for task in anew.tasks} - {image}
     for _ in [*others, *others]:
@@ -532,7 +534,7 @@ def test_an_image_left_without_an_answer_comes_last_on_the_next_server_too(made:
     answer(tab, "Enter")
     first = tab.task
     answer(tab, "s")
-    anew = JudgeSession(made.folder, JUDGES[0], day("2026-11-14"))
+    anew = session_of(made.folder, JUDGES[0], "2026-11-14")
     assert [task.sha256 for task in anew.waiting()] == [task.sha256 for task in session.waiting()]
     assert anew.waiting()[-1] == first
     assert anew.drafts == {}
@@ -563,7 +565,7 @@ def test_reload_another_tab_and_late_keys_in_each_state(made: OnDisk, state: Jud
     # those who have answered nothing read the instructions again
     found = "instructions" if state in ("instructions", "contains") else state
     assert JudgeTab(session).state == found
-    assert JudgeTab(JudgeSession(made.folder, JUDGES[0], day("2026-11-14"))).state == found
+    assert JudgeTab(session_of(made.folder, JUDGES[0], "2026-11-14")).state == found
     for key in {"w", *(key for keys in STATES.values() for key in keys)} - set(STATES[state]):
         answer(tab, key)
         assert (tab.state, "does nothing here" in tab.notice) == (state, True), key

@@ -79,7 +79,7 @@ FIRST = {"classes": {"bicycle": ["n02835271"], "bird": ["n01514668"]}, "teams": 
         ),
         ({"data": FIRST | {"quorum": 1}}, "unknown key 'quorum'"),
         ({"data": FIRST | {"teams": {"red": None}}}, "teams: expected a list"),
-        ({"data": FIRST | {"organizers": ["grey"]}}, "grey, of the organizers or the board, is not a team"),
+        ({"data": FIRST | {"organizers": ["grey"]}}, "grey, of organizers or board, is not a team"),
         (
             {"data": FIRST | {"classes": {"abstain": [], "bird": []}}},
             "classes.abstain.*: expected a name other than abstain, invalid",
@@ -136,7 +136,7 @@ def test_what_is_final_stays() -> None:
     """Nothing is taken back: neither a verdict, nor that a defence is broken, nor a win."""
     late = contest(*MISTAKEN, others=[void(numbers("answers")[0], date=LATER)])
     with pytest.raises(
-        CleansetError, match=r"\(void\): changes .*, which is final; expected lines that change nothing"
+        CleansetError, match=r"\(void\): changes .*, which is final; expected no such lines: leave it out"
     ):
         check_voids(late)
     run_of_week = contest(*MISTAKEN, others=[void(numbers("run")[1], date=LATER)])

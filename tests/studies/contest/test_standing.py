@@ -317,10 +317,10 @@ def test_an_attacker_appeals() -> None:
 @pytest.mark.parametrize(
     ("team", "date", "content", "message"),
     [
-        ("blue", "2026-11-09", BIRD, "may not appeal; expected one of gold"),
-        ("red", "2026-11-09", BIRD, "may not appeal; expected one of gold"),  # nothing to win for red
-        ("gold", "2026-11-09", UNSURE, "may not appeal; expected one of red"),
-        ("gold", "2026-11-15", BIRD, "not within the days for appeals; expected: at most 7 days after the judges"),
+        ("blue", "2026-11-09", BIRD, "may not appeal; expected gold"),
+        ("red", "2026-11-09", BIRD, "may not appeal; expected gold"),  # nothing to win for red
+        ("gold", "2026-11-09", UNSURE, "may not appeal; expected red"),
+        ("gold", "2026-11-15", BIRD, "no time for appeals; expected 7 days from the judges' verdict on: ask the board"),
     ],
 )
 def test_refused_appeals(team: str, date: str, content: dict[str, Any], message: str) -> None:
@@ -575,7 +575,7 @@ def test_the_board_may_ask_for_more_judges_and_all_answers_count() -> None:
         )
         for number in (4, 5)
     }
-    with pytest.raises(CleansetError, match="4 judges, where 4 have answered; expected more, before it is final"):
+    with pytest.raises(CleansetError, match="4 judges, where 4 have answered; expected more, before the end: decide"):
         standing(asked[4], LATER)
     image = course(asked[5], LATER)
     assert (image.stage, len(image.settling), image.valid_group) == ("final", 5, None)

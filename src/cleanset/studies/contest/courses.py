@@ -97,11 +97,12 @@ class ImageCourse:
         """
         if self.verdict is None or self.stage == "final" or self.asked:
             days = self.rules.limits.appeal_days
-            raise CleansetError(f"not within the days for appeals; expected: at most {days} days after the judges")
+            raise CleansetError(f"no time for appeals; expected {days} days from the judges' verdict on: ask the board")
         submitted = self.submission.entry
         entitled = breaking | {team_of(submitted.target)} if self.verdict.group else {submitted.team}
         if line.entry.team not in entitled:
-            raise CleansetError(f"{line.entry.team} may not appeal; expected one of {', '.join(sorted(entitled))}")
+            teams = " or ".join(sorted(entitled))
+            raise CleansetError(f"{line.entry.team} may not appeal; expected {teams}: leave it out")
         self.appeals.append(line)
 
     def decide(self, line: Line[entries.BoardDecision]) -> None:
@@ -127,7 +128,7 @@ class ImageCourse:
     def _ask_for_judges(self, judges: int) -> None:
         there = len(self.counting)
         if self.final_on is not None or judges <= there:
-            raise CleansetError(f"{judges} judges, where {there} have answered; expected more, before it is final")
+            raise CleansetError(f"{judges} judges, where {there} have answered; expected more, before the end: decide")
         self.asked = judges
         self.verdict = None
         self.appeals_until = None

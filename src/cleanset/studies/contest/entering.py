@@ -21,6 +21,8 @@ CONTEST_YAML = "contest.yaml"
 DEFENCE_YAML = "defence.yaml"
 MANIFEST_YAML = "manifest.yaml"
 MAX_IMAGE_BYTES = 100_000_000
+Instant = datetime.datetime | None
+"""When something is entered, for a made-up contest; None for this machine's clock."""
 
 
 def draft_of(path: Path, contest: Path) -> DraftLine:
@@ -86,17 +88,12 @@ def _defence(folder: Path) -> DraftLine:
     if isinstance(program, dict):
         program["files"] = digests
     elif paths:
-        raise CleansetError(f"{min(paths)}: beside a defence that is a model; expected {DEFENCE_YAML} alone")
+        raise CleansetError(f"{min(paths)}: beside the {DEFENCE_YAML} of a model; expected that alone: take it out")
     return DraftLine("defence", data, {digest: paths[name] for name, digest in digests.items()}, folder)
 
 
 def enter(
-    folder: Path,
-    paths: Sequence[Path],
-    *,
-    publish: bool = False,
-    at: datetime.datetime | None = None,
-    write: bool = True,
+    folder: Path, paths: Sequence[Path], *, publish: bool = False, at: Instant = None, write: bool = True
 ) -> list[str]:
     """Enter the files in some paths, and end the week; a line for each entry, and notes for the organizers.
 
@@ -108,12 +105,10 @@ def enter(
     return append(folder, drafts, at=at, write=write)
 
 
-def append(
-    folder: Path, drafts: Sequence[DraftLine], *, at: datetime.datetime | None = None, write: bool = True
-) -> list[str]:
+def append(folder: Path, drafts: Sequence[DraftLine], *, at: Instant = None, write: bool = True) -> list[str]:
     """Add entries to the log after all checks; a line for each, and notes for the organizers.
 
-    `at`: the instant, for a made-up contest; otherwise this machine's clock. `write`: False writes nothing.
+    `write`: False writes nothing.
     """
     with locked(folder):
         begins = drafts[0].kind == RULES and not (folder / LOG).exists()
@@ -139,11 +134,7 @@ def append(
 
 
 def enter_runs(
-    folder: Path,
-    names: Sequence[str] | None = None,
-    *,
-    at: datetime.datetime | None = None,
-    write: bool = False,
+    folder: Path, names: Sequence[str] | None = None, *, at: Instant = None, write: bool = False
 ) -> Iterator[str]:
     """Run defences, by default all, and enter each run; without `write` the runs are printed as JSON.
 

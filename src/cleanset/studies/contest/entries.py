@@ -105,7 +105,7 @@ class Defence(Section):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if (self.model is None) == (self.program is None):
-            raise ValueError("expected either model or program")
+            raise ValueError("expected either model or program: leave one out")
         if self.open and self.source is None:
             raise ValueError("open: no source; expected where code, training code and weights are published")
         return self
@@ -171,7 +171,7 @@ class BoardDecision(Section):
     @model_validator(mode="after")
     def _one_outcome(self) -> Self:
         if (self.verdict is None) == (self.judges is None):
-            raise ValueError("expected either verdict or judges")
+            raise ValueError("expected either verdict or judges: leave one out")
         return self
 
 

@@ -125,11 +125,11 @@ def _check_submission(
             path = objects.path(image.sha256)
             data = objects.read(image.sha256)
             if image.model_dump() != image_entry(image.file, data, path):
-                raise CleansetError(f"{name}: expected the size and pixels of {path}")
+                raise CleansetError(f"{name}: not the size and pixels of {path}; expected these: void the line")
             like = lookalikes(rgb(data, path), known)
             copy = copied(rgb(data, path), like)
             if copy is not None:
-                raise CleansetError(f"{path}: a copy of {copy}; expected a new image")
+                raise CleansetError(f"{path}: a copy of {copy}; expected a new image: take it out")
             for each in like[:1]:
                 yield f"for the board: {name} looks like {each.name}"
         known.append(known_image(name, partial(objects.read, image.sha256)))

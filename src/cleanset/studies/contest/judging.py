@@ -45,7 +45,7 @@ class JudgeAnswer(Section):
         if self.object_of is None:
             for name in ("outline", *STATEMENTS):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"{name}: answered, though not asked; expected where one group alone may be there")
+                    raise ValueError(f"{name}: answered, though not asked; expected only for one group: leave it out")
         return self
 
     @property

@@ -45,7 +45,7 @@ def read_content(path: Path) -> dict[str, object]:
     refuse_link(path)
     found = read_yaml(path, "save it as UTF-8", MAX_CHARACTERS)
     if not isinstance(found, dict):
-        raise CleansetError(f"{path}: {shown(found)}; expected keys and values")
+        raise CleansetError(f"{path}: {shown(found)}; expected keys and values: see docs/contest.md")
     return found
 
 
@@ -113,7 +113,7 @@ class Log:
         kind = content["kind"]
         check_known("kind of entry", str(kind), ENTRIES)
         if (kind == RULES) != (number == 0):
-            raise CleansetError(f"{where}: {kind}; expected contest in the first line, and there alone")
+            raise CleansetError(f"{where}: {kind}; expected contest in the first line alone: leave it out")
         # the rules of a contest that an earlier version began are others
         entry = validate(ENTRIES[kind], content["data"], f"{where} ({kind})", f": {BEGIN}" if kind == RULES else "")
         try:
@@ -135,7 +135,7 @@ class Log:
     def _make_void(self, line: AnyLine) -> None:
         for n in line.entry.lines:
             if n >= line.n or self.lines[n].kind == "void":
-                raise CleansetError(f"{line}: line {n}; expected an earlier one, and no void")
+                raise CleansetError(f"{line}: line {n}; expected an earlier one, and no void: leave it out")
             self.void.setdefault(n, line.n)
 
 

@@ -82,7 +82,7 @@ def check_sees(edition: Edition, role: str, limits: ContestLimits) -> None:
     if pixels < limits.max_side or share < limits.seen_share:
         raise CleansetError(
             f"model {role}: scales a square image to {pixels} pixels a side, and looks at {decimal(share, 3)} of them; "
-            f"expected at least {limits.max_side} and {limits.seen_share:g}, limits.max_side and limits.seen_share"
+            f"expected limits.max_side, {limits.max_side}, and limits.seen_share, {limits.seen_share:g}: take another"
         )
 
 

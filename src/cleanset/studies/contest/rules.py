@@ -139,7 +139,7 @@ class ContestRules(Section):
     @model_validator(mode="after")
     def _known_teams(self) -> Self:
         for team in sorted(self.without_shares() - {*self.teams}):
-            raise ValueError(f"{team}, of the organizers or the board, is not a team; expected one of teams")
+            raise ValueError(f"{team}, of organizers or board, is not a team; expected one of teams: add it there")
         return self
 
     def groups(self) -> Groups:

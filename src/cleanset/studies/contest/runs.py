@@ -54,7 +54,7 @@ def unpublished_list(contest: Path, groups: Groups) -> EligibilityList:
     for group in groups.names if folder.exists() else ():
         paths = files_in(folder / group).values()
         if not paths:
-            raise CleansetError(f"{folder / group}: no image; expected a folder of images for each of the two groups")
+            raise CleansetError(f"{folder / group}: no image; expected some for each of the two groups: put them there")
         found |= {sha256_of(path): (path, group) for path in paths}
     return dict(sorted(found.items()))
 
@@ -91,7 +91,7 @@ def checked_list(contest: Path, rules: ContestRules) -> EligibilityList:
     if list_digest(found) != rules.unpublished:
         raise CleansetError(
             f"{contest / UNPUBLISHED_LIST}: a list with the digest {list_digest(found)}; expected {rules.unpublished}, "
-            "as the contest's first line names"
+            "as the contest's first line names: put that list there"
         )
     return found
 

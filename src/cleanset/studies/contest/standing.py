@@ -41,7 +41,7 @@ def check_voids(log: Log) -> None:
         found = replay(log, line.day, lines=line.n + 1).final()
         for key, one in replay(log, line.day, lines=line.n).final().items():
             if found.get(key) != one:
-                raise CleansetError(f"{line}: changes {key}, which is final; expected lines that change nothing final")
+                raise CleansetError(f"{line}: changes {key}, which is final; expected no such lines: leave it out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def standing(log: Log, on: datetime.date) -> Standing:
     """The standing at the end of a day. Raises CleansetError as `replay` does."""
     contest = replay(log, on)
     defences = [course.standing(on) for _, course in sorted(contest.defences.items())]
-    problems = {judge: record.problem(contest.rules.judges) for judge, record in sorted(contest.judges.items())}
+    problems = {judge: each.problem(contest.rules.judges) for judge, each in sorted(contest.judges.items())}
     notes = {
         "No unpublished list decides who is eligible: a defence that knows the published images by heart is, too.": (
             contest.rules.unpublished is None

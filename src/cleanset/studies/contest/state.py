@@ -105,13 +105,13 @@ class Contest:
     def course(self, name: str) -> DefenceCourse:
         """A defence by its name. Raises CleansetError for an unknown one."""
         if name not in self.defences:
-            raise CleansetError(f"unknown defence {name}; expected one that was entered before")
+            raise CleansetError(f"unknown defence {name}; expected one that was entered: enter it first")
         return self.defences[name]
 
     def image(self, sha256: str) -> ImageCourse:
         """A published image. Raises CleansetError for another one."""
         if sha256 not in self.images:
-            raise CleansetError(f"{short(sha256)}: no published image; expected one whose week has ended")
+            raise CleansetError(f"{short(sha256)}: not published; expected an image whose week has ended: wait")
         return self.images[sha256]
 
 
@@ -136,7 +136,7 @@ def _check_groups(contest: Contest, sha256: str, one: ControlImage | JudgeAnswer
     groups = contest.rules.classes
     if one.contains.keys() != groups.keys():
         given = ", ".join(map(shown, one.contains)) or "nothing"
-        raise CleansetError(f"{short(sha256)}: contains {given}; expected {', '.join(groups)}")
+        raise CleansetError(f"{short(sha256)}: contains {given}; expected {', '.join(groups)}: answer for both")
 
 
 def _defence(contest: Contest, line: Line[entries.Defence]) -> None:
@@ -147,7 +147,7 @@ def _defence(contest: Contest, line: Line[entries.Defence]) -> None:
         raise CleansetError(f"{name}: entered before; expected another name for whatever has changed")
     most = contest.rules.limits.defences
     if sum(team_of(each) == team for each in contest.defences) >= most:
-        raise CleansetError(f"{most} defences of {team} are there; expected at most {most}, limits.defences")
+        raise CleansetError(f"{most} defences of {team} are there; expected no more, limits.defences")
     contest.defences[name] = DefenceCourse(contest.rules, line.entry, contest.submitted)
 
 
@@ -155,7 +155,7 @@ def _stake(contest: Contest, line: Line[entries.Stake]) -> None:
     for name in line.entry.defences:
         course = contest.course(name)
         if course.stake is not None:
-            raise CleansetError(f"{name}: staked a second time; expected one stake for each defence")
+            raise CleansetError(f"{name}: staked a second time; expected one stake for each: leave it out")
         course.stake = line
 
 
@@ -163,18 +163,18 @@ def _submission(contest: Contest, line: Line[entries.SubmissionManifest]) -> Non
     entry = line.entry
     check_known("team", entry.team, sorted(contest.teams))
     if contest.course(entry.target).stake is None:
-        raise CleansetError(f"{entry.target} is not staked; expected a target that is staked")
+        raise CleansetError(f"{entry.target} is not staked; expected a target that is: see the standing")
     contest.a_day[entry.team, line.day] += len(entry.images)
     today = contest.a_day[entry.team, line.day]
     most = contest.rules.limits.images_a_day
     if today > most:
-        raise CleansetError(f"{today} images of {entry.team} on {line.day}; expected at most {most}")
+        raise CleansetError(f"{today} images of {entry.team} on {line.day}; expected at most {most} a day: wait")
     for image in entry.images:
         _check_image(contest, image)
         place = f"as {image.file} in {line}"
         for digest in (image.sha256, image.pixels_sha256):
             if contest.known.setdefault(digest, place) is not place:
-                raise CleansetError(f"{image.file}: submitted before, {contest.known[digest]}; expected a new image")
+                raise CleansetError(f"{image.file}: submitted before, {contest.known[digest]}; expected a new one")
         contest.submitted.waiting.append((line, image))
 
 
@@ -182,22 +182,22 @@ def _check_image(contest: Contest, image: SubmittedImage) -> None:
     limits = contest.rules.limits
     size = f"{image.file}: {image.width} x {image.height} pixels"
     if image.width != image.height:
-        raise CleansetError(f"{size}; expected a square image: models look at the central square of others")
+        raise CleansetError(f"{size}; expected a square image: models look at the central square of others: crop it")
     if not limits.min_side <= image.width <= limits.max_side:
-        raise CleansetError(f"{size}; expected {limits.min_side} to {limits.max_side} a side")
+        raise CleansetError(f"{size}; expected {limits.min_side} to {limits.max_side} a side: scale it")
     if image.sha256 in contest.controls:
-        raise CleansetError(f"{image.file}: a control image of the judges; expected one that they do not know")
+        raise CleansetError(f"{image.file}: a control image of the judges; expected one unknown to them: take it out")
 
 
 def _publish(contest: Contest, line: Line[entries.Publication]) -> None:
     submitted = contest.submitted
     if not submitted.waiting:
-        raise CleansetError("no submission before it; expected one")
+        raise CleansetError("no submission before it; expected one: enter it first")
     since = submitted.waiting[0][0].day
     last = contest.draws[-1].week if contest.draws else datetime.date.min
     friday = week_of_day(max(since, after(last, 1)))
     if line.day < friday:
-        raise CleansetError(f"on {line.day}; expected a day from {friday} on, the Friday that ends the week")
+        raise CleansetError(f"on {line.day}; expected a day from {friday} on, the Friday that ends the week: wait")
     for submission, image in submitted.waiting:
         course = ImageCourse(contest.rules, image, submission, line.day)
         submitted.published[image.sha256] = course
@@ -213,7 +213,7 @@ def _answers(contest: Contest, line: Line[entries.AnswerFile]) -> None:
     check_known("judge", judge, sorted(contest.roster))
     drawn = contest.drawn(judge).get(line.entry.week)
     if drawn is None:
-        raise CleansetError(f"no week was published on {line.entry.week}; expected the day of one that was")
+        raise CleansetError(f"no week was published on {line.entry.week}; expected a day of one: correct it")
     record = contest.judges.setdefault(judge, JudgeRecord())
     new = {}
     for sha256, answer in line.entry.answers.items():
@@ -221,7 +221,7 @@ def _answers(contest: Contest, line: Line[entries.AnswerFile]) -> None:
         if before is answer:
             new[sha256] = answer
         elif before != answer:
-            raise CleansetError(f"{short(sha256)} was answered otherwise before; expected the same answer")
+            raise CleansetError(f"{short(sha256)} was answered otherwise before; expected the same: leave it out")
     if contest.controls:
         _score_controls(contest, judge, new, drawn)
     # settled with its line, so that no later control takes a verdict back
@@ -231,7 +231,7 @@ def _answers(contest: Contest, line: Line[entries.AnswerFile]) -> None:
         if sha256 not in contest.controls:
             course = contest.image(sha256)
             if course.week != line.entry.week:
-                raise CleansetError(f"{short(sha256)} was not published on {line.entry.week}; expected one that was")
+                raise CleansetError(f"{short(sha256)} was published on {course.week}; expected it in that week")
             course.answer(judge, answer, line.day, counts=counts)
 
 
@@ -243,8 +243,7 @@ def _score_controls(contest: Contest, judge: str, new: Mapping[str, JudgeAnswer]
     if other:
         raise CleansetError(
             f"answers of {judge} {'with' if other[0] in new else 'lacking'} control image {short(other[0])}; expected "
-            f"answers to all {len(drawn)} that were drawn for this judge, and to no other: finish the week at the "
-            "judge page"
+            f"answers to all {len(drawn)} drawn for this judge, and to no other: finish the week at the judge page"
         )
     for sha256 in controls:
         record.control_count += 1
@@ -270,10 +269,10 @@ def _run(contest: Contest, line: Line[entries.DefenceRun]) -> None:
     course = contest.course(run.defence)
     model = course.runs[0].entry.model if course.runs else run.model
     if run.model != model:
-        raise CleansetError(f"a run of a model with the digest {run.model}; expected {model}, as in its first run")
+        raise CleansetError(f"a run of the model {run.model}; expected {model}, as before: enter it as another defence")
     if run.answers.keys() != contest.images.keys():
         other = min(run.answers.keys() ^ contest.images.keys())
-        raise CleansetError(f"other images than the published ones, such as {short(other)}; expected an answer to each")
+        raise CleansetError(f"not the published images, such as {short(other)}; expected all of them: run it again")
     course.runs.append(line)
     contest.note_answers(run.defence, run.answers)
 

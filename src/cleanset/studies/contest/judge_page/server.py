@@ -13,8 +13,11 @@ from starlette.responses import PlainTextResponse, Response
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.file_locks import only_run
+from cleanset.plumbing.validation import check_known
 from cleanset.studies.contest.judge_page.session import JudgeSession
 from cleanset.studies.contest.judge_page.tab import JudgeKey, JudgeTab
+from cleanset.studies.contest.log import read
+from cleanset.studies.contest.standing import replay
 from cleanset.web import MIN_SHOWN_SECONDS, pages
 
 AHEAD = 3
@@ -33,7 +36,6 @@ def render(tab: JudgeTab) -> str:
         "task": task,
         "draft": draft,
         "size": None if task is None or tab.instructions else session.size(task.sha256),
-        "object": draft and draft.object_of(session.groups),
         "groups": session.groups,
         "done": sum(task.sha256 in session.answers for task in session.tasks),
         "all": len(session.tasks),
@@ -85,11 +87,12 @@ def serve_images(app: FastAPI, session: JudgeSession) -> None:
 
 
 def run(folder: Path, judge: str, on: datetime.date, at: pages.PageAddress) -> None:
-    """Serve the judge page of a contest to one judge."""
-    session = JudgeSession(folder, judge, on)
+    """Serve the judge page of a contest to one judge: the images that are published by a day."""
+    contest = replay(read(folder), on)
+    check_known("judge", judge, sorted(contest.roster))
     # the server has the answers in memory: a second one would write over them
     with only_run(folder / "answers" / judge):
-        session.read_saved()
+        session = JudgeSession(folder, contest, judge)
         pages.run_page(
             lambda: application(session),
             announcement="Judge page: {}  (Ctrl+C ends it; every answer is saved)",

@@ -14,11 +14,10 @@ from cleanset.errors import CleansetError
 from cleanset.images.codec import decode_file
 from cleanset.images.outlines import Point
 from cleanset.plumbing.files import read_bytes, replace_file
-from cleanset.plumbing.validation import Section, Sha256, shown, validate
+from cleanset.plumbing.validation import Section, Sha256, validate
 from cleanset.studies.contest.entries import AnswerFile, short
 from cleanset.studies.contest.judging import STATEMENTS, Contains, JudgeAnswer, JudgeRecord, JudgeTask, tasks_of_week
-from cleanset.studies.contest.log import Objects, read, read_content
-from cleanset.studies.contest.standing import replay
+from cleanset.studies.contest.log import Objects, read_content
 from cleanset.studies.contest.state import Contest
 from cleanset.web.images import Photos
 
@@ -49,15 +48,11 @@ class JudgeDraft(Section):
             statements=[each for each in given if each is not None],
         )
 
-    def object_of(self, groups: tuple[str, ...]) -> str | None:
-        """The group whose largest object is asked about, once both groups are answered."""
-        return None if len(self.contains) < len(groups) else self.answer(groups).object_of
-
     def step(self, groups: tuple[str, ...]) -> JudgeStep:
         """The next question."""
         if len(self.contains) < len(groups):
             return "contains"
-        if self.object_of(groups) is None:
+        if self.answer(groups).object_of is None:
             return "done"
         if not self.closed:
             return "outline"
@@ -105,16 +100,12 @@ def tasks_of(contest: Contest, judge: str) -> list[JudgeTask]:
 
 
 class JudgeSession:
-    """One judge's work on one contest, of which one server has the files. Not safe in threads: callers hold a lock.
+    """One judge's work on the contest in a folder, of which one server has the files; callers hold a lock.
 
-    `on`: the day; images that are published by then are asked about. Raises CleansetError for a judge who is not in the
-    roster, and for files that are not valid.
+    Raises CleansetError for files that are not valid.
     """
 
-    def __init__(self, folder: Path, judge: str, on: datetime.date) -> None:
-        contest = replay(read(folder), on)
-        if judge not in contest.roster:
-            raise CleansetError(f"judge {shown(judge)}: not in the roster; expected one who has been entered")
+    def __init__(self, folder: Path, contest: Contest, judge: str) -> None:
         self.judge = judge
         self.groups = tuple(contest.rules.classes)
         self.drawings_are_real = contest.rules.drawings_are_real
@@ -136,7 +127,7 @@ class JudgeSession:
         """The image that was left for later by the last key; None after another one."""
         self._folder = folder / "answers" / judge
         self._entered = contest.judges.get(judge, JudgeRecord()).answers
-        self.read_saved()
+        self._read_saved()
 
     def _size(self, sha256: str) -> tuple[int, int] | None:
         with suppress(CleansetError):
@@ -146,8 +137,8 @@ class JudgeSession:
     def _file(self, week: datetime.date) -> Path:
         return self._folder / f"{week}.yaml"
 
-    def read_saved(self) -> None:
-        """Read the files, also those of a killed server. Raises CleansetError for answers that are not valid."""
+    def _read_saved(self) -> None:
+        """Read the files, also those of a killed server."""
         weeks = sorted({task.week for task in self.tasks})
         # the file that was saved last has the last answer
         weeks.sort(key=lambda week: self._file(week).stat().st_mtime_ns if self._file(week).exists() else 0)

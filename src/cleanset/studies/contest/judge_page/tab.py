@@ -92,6 +92,8 @@ class JudgeTab:
 
     def press(self, sent: JudgeKey) -> None:
         """Carry out a key."""
+        # first: the browser sends it again if the terminal cannot be written either
+        self.pressed += 1
         self._tell("")
         action = STATES[self.state].get(sent.key)
         if action in ("go_on", "instruct"):
