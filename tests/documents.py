@@ -21,6 +21,10 @@ class Block:
         return self.text.partition("\n")[0]
 
 
+GENERATED = "docs/reference/commands.md"
+"""The page of all commands, whose blocks are the usage lines of their help."""
+
+
 def pages(repository: Path) -> list[str]:
     """README and every page of docs/, relative to the repository."""
     return ["README.md", *sorted(path.relative_to(repository).as_posix() for path in repository.glob("docs/**/*.md"))]
@@ -31,6 +35,7 @@ def all_blocks(repository: Path) -> list[Block]:
     return [
         Block(page, language, text)
         for page in pages(repository)
+        if page != GENERATED
         for language, text in re.findall(
             r"^```(\w*)\n(.*?)^```$", (repository / page).read_text(), re.DOTALL | re.MULTILINE
         )
@@ -45,6 +50,12 @@ def blocks(repository: Path, language: str, page: str | None = None) -> list[str
 def block(repository: Path, first_lines: str) -> str:
     """The one block of shell commands that begins with a line, or several."""
     (found,) = (text for text in blocks(repository, "sh") if text.startswith(f"{first_lines}\n"))
+    return found
+
+
+def block_of(repository: Path, language: str, beginning: str, page: str | None = None) -> str:
+    """The one block of a language that begins so, of all pages or of one."""
+    (found,) = (text for text in blocks(repository, language, page) if text.startswith(beginning))
     return found
 
 

@@ -1,6 +1,6 @@
 """Two clones of an edition, merged by git: after dvc repro the set is that of a run of all stages, in real DVC.
 
-One changes the edition in one of six ways, the other rejects an image, and each runs dvc repro; docs/two_people.md is
+One changes the edition in one of six ways, the other rejects an image, and each runs dvc repro; docs/review_team.md is
 what they follow.
 """
 

@@ -22,8 +22,9 @@ from cleanset.review.page.shares import share_in_team
 from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.image_set import select_images
 from cleanset.sets.published.lists import PublishedChoice
+from cleanset.tutorial import write_tutorial
 from tests.checkouts import Checkout
-from tests.documents import all_blocks, block, blocks, pages, shell
+from tests.documents import all_blocks, block, block_of, blocks, pages, shell
 from tests.sets.published.drawn_archive import draw_archive
 
 BUILT = {"keras256": (480, 224, 224, 3), "standard": (34, 160, 160, 3)}
@@ -68,6 +69,10 @@ NOT_RUN = {
     "tests/review/page/test_gold_and_audit.py looks at the draws",
     "cleanset review gold data/gold --planted 50 --published 50 --settled 20 --clean 30": "needs an edition with such "
     "reviews: tests/review/page/test_gold_and_audit.py makes gold items of the sample",
+    "cleanset robustness evaluate scooter --model timm:resnet50.a1_in1k --out r --format markdown": "downloads "
+    "weights: test_a_table_of_robustness runs it for the sample's set and model",
+    "cleanset edition mine --images photos": "serves a page at its end: test_a_set_of_ones_own_images runs the rest",
+    "cleanset status && dvc repro": "tests/project/test_own_images.py changes images, and tests/edition runs status",
     "cleanset edition mine --images photos --images-per-class all": "needs photos: tests/sets/test_all_images.py makes "
     "such an edition of drawn images, and its release",
     "cleanset edition --accept": "needs an edition whose images have changed: tests/review/test_accepted.py has some",
@@ -171,38 +176,44 @@ def test_every_other_block_is_checked(repository: Path) -> None:
     """By language: configurations, examples and trees have tests of their own here and in tests/remotes."""
     found = Counter((each.page, each.language) for each in all_blocks(repository))
     assert {kind: count for kind, count in found.items() if kind[1] not in ("sh", "console")} == {
+        ("README.md", "text"): 2,
         ("README.md", "python"): 1,
         ("README.md", "bibtex"): 1,
-        ("docs/published_set.md", "text"): 1,
-        ("docs/tutorial.md", "bash"): 7,
-        ("docs/tutorial.md", "python"): 5,
-        ("docs/install.md", "dockerfile"): 1,
-        ("docs/own_model.md", "python"): 1,
-        ("docs/use.md", "python"): 3,
-        ("docs/evaluate.md", "python"): 1,
+        ("docs/architecture.md", ""): 1,
+        ("docs/contest.md", "yaml"): 1,
+        ("docs/contest.md", "python"): 1,
         ("docs/evaluate.md", "csv"): 1,
+        ("docs/formats.md", ""): 1,
+        ("docs/gradient_masking.md", "text"): 1,
+        ("docs/install.md", "dockerfile"): 1,
         ("docs/labels.md", "yaml"): 2,
-        ("docs/curate.md", "yaml"): 2,
-        ("docs/curate.md", "bash"): 1,
-        ("docs/review.md", "yaml"): 3,
-        ("docs/review.md", "text"): 1,
-        ("docs/two_people.md", "text"): 2,
-        ("docs/review.md", "python"): 1,
-        ("docs/attacks.md", "yaml"): 1,
-        ("docs/scenarios.md", "yaml"): 1,
-        ("docs/robustness.md", "yaml"): 1,
-        ("docs/reference/study_params.md", "yaml"): 1,
+        ("docs/machines.md", "bash"): 1,
+        ("docs/models.md", "yaml"): 2,
         ("docs/own_images.md", "csv"): 2,
         ("docs/own_images.md", "yaml"): 1,
         ("docs/own_images.md", "python"): 1,
-        ("docs/training.md", "yaml"): 6,
-        ("docs/training.md", "python"): 1,
-        ("docs/contest.md", "yaml"): 1,
-        ("docs/contest.md", "python"): 1,
+        ("docs/own_model.md", "python"): 1,
+        ("docs/predictions.md", "python"): 1,
         ("docs/publish.md", "nginx"): 1,
-        ("docs/study.md", "nginx"): 1,
-        ("docs/formats.md", ""): 1,
-        ("docs/architecture.md", ""): 1,
+        ("docs/published_set.md", "text"): 1,
+        ("docs/reference/attacks.md", "yaml"): 1,
+        ("docs/reference/review.md", "yaml"): 1,
+        ("docs/reference/study_params.md", "yaml"): 1,
+        ("docs/reference/training.md", "yaml"): 2,
+        ("docs/review_team.md", "yaml"): 1,
+        ("docs/review_team.md", "text"): 2,
+        ("docs/robustness.md", "yaml"): 1,
+        ("docs/scenarios.md", "yaml"): 1,
+        ("docs/study_people.md", "nginx"): 1,
+        ("docs/training.md", "yaml"): 3,
+        ("docs/training.md", "python"): 1,
+        ("docs/training_scenarios.md", "yaml"): 2,
+        ("docs/tutorial.md", "bash"): 7,
+        ("docs/tutorial.md", "python"): 5,
+        ("docs/use.md", "python"): 3,
+        ("docs/wrong_labels.md", "yaml"): 1,
+        ("docs/wrong_labels.md", "text"): 1,
+        ("docs/wrong_labels.md", "python"): 1,
     }
 
 
@@ -308,6 +319,38 @@ def test_using_a_published_set(repository: Path, installed: Path, published: Che
 
 
 @pytest.mark.long
+def test_a_set_of_ones_own_images(repository: Path, tmp_path: Path, checkout: Checkout) -> None:
+    """The README's command on the tutorial's photographs prints what the README shows."""
+    write_tutorial(tmp_path / "eight")
+    lines = block_of(repository, "console", "cleanset edition mine --images photos").splitlines()
+    done = shell(checkout, f"{lines[0]} --no-git\n", tmp_path / "eight", COLUMNS="200")
+    assert done.returncode == 0, done.stderr
+    _, shown = blocks(repository, "text", "README.md")
+    assert shown in done.stdout
+
+
+@pytest.mark.exhaustive
+def test_a_table_of_robustness(repository: Path, checkout: Checkout) -> None:
+    """The row of the README, by its command with the sample's set and model."""
+    line = block_of(repository, "console", "cleanset robustness evaluate scooter", "README.md")
+    command = (
+        line.replace("scooter", "standard").replace("timm:resnet50.a1_in1k", "norm_robust").replace(" r ", " build/r ")
+    )
+    done = shell(checkout, command)
+    assert done.returncode == 0, done.stderr
+    head, _, row = done.stdout.splitlines()[:3]
+    found = dict(zip(cells(head), cells(row), strict=True))
+    text = (repository / "README.md").read_text()
+    titles, values = re.findall(r"(?m)^\| model \|(.*)\|$\n.*\n\| norm_robust \|(.*)\|$", text)[0]
+    assert dict(zip(cells(titles), cells(values), strict=True)).items() <= found.items()
+
+
+def cells(row: str) -> list[str]:
+    """The cells of a row of a Markdown table."""
+    return [each.strip() for each in row.strip("| ").split("|")]
+
+
+@pytest.mark.long
 def test_make_repro_ends_with_the_metrics(repository: Path, checkout: Checkout, tmp_path: Path) -> None:
     """DVC writes nothing into the home folder; cleanset keeps thumbnails there."""
     clone, enter, repro, test = block(repository, "git clone https://…/cleanset.git").splitlines()
@@ -320,23 +363,22 @@ def test_make_repro_ends_with_the_metrics(repository: Path, checkout: Checkout, 
     assert (checkout.folder / ".dvc" / "tmp" / "site").is_dir()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/curate.md"])
-def test_where_plain_dvc_keeps_its_site_cache(page: str, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_plain_dvc_keeps_its_site_cache(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DVC_SITE_CACHE_DIR", raising=False)
-    text = (repository / page).read_text()
+    text = (repository / "docs" / "curate.md").read_text()
     assert "site cache" in text
     assert f"`{site_cache_dir()}`" in text
 
 
 def test_what_the_tests_need_is_named(repository: Path) -> None:
-    """The programs that CI installs for them are those that README says tests are skipped without."""
+    """The programs that CI installs for them are those that the page on testing says tests are skipped without."""
     (packages,) = re.findall('(?m)^packages="(.*)"$', (repository / ".ci" / "run").read_text())
     assert packages.split() == [
         "bubblewrap", "chromium", "chromium-headless-shell", "iproute2", "locales", "nginx-light", "openssh-client",
         "openssh-server", "runsc",
     ]  # fmt: skip
-    readme = " ".join((repository / "README.md").read_text().split())
-    (sentence,) = re.findall("the tests that it skips because (.+?) is missing", readme)
+    page = " ".join((repository / "docs" / "testing.md").read_text().split())
+    (sentence,) = re.findall("the tests that it skips because (.+?) is missing", page)
     assert sentence == (
         "Chromium, nginx, sshd, bubblewrap, gVisor, iproute2, a German locale, a GPU or a folder of photographs"
     )
@@ -438,9 +480,9 @@ def test_measuring_models(repository: Path, checkout: Checkout) -> None:
 
 
 DEFENCES = (
-    "rounded", "shattered", "noisy", "hashed_noise", "turned_around", "scaled", "one_hot", "standard", "norm_robust",
-    "corruption_robust",
+    "rounded", "shattered", "noisy", "hashed_noise", "turned_around", "scaled", "one_hot",
 )  # fmt: skip
+HONEST = ("standard", "norm_robust", "corruption_robust")
 
 
 @pytest.mark.exhaustive
@@ -459,16 +501,19 @@ def test_a_defence_in_small(repository: Path, checkout: Checkout) -> None:
     assert {name: each["success"]["value"] for name, each in model["attacks"].items()} == {
         "pgd": 0.0, "square": 0.0, "transfer": 1.0,
     }  # fmt: skip
-    (row,) = re.findall(r"(?m)^\| `shattered` .*$", (repository / "docs" / "attacks.md").read_text())
+    (row,) = re.findall(r"(?m)^\| `shattered` .*$", (repository / "docs" / "gradient_masking.md").read_text())
     assert [each["sign"] for each in model["warnings"]["warnings"]] == re.findall(r"`(\w+)`", row)[1:2]
     shutil.rmtree(checkout.folder / "build" / "shattered")
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", DEFENCES)
+@pytest.mark.parametrize("name", [*DEFENCES, *HONEST])
 def test_defences_and_honest_models(name: str, repository: Path, checkout: Checkout) -> None:
     """The row of the table is what the block gives, for each model in place of the one that it names."""
-    shell(checkout, block(repository, ATTACK).replace("shattered", name))
+    command = block(repository, ATTACK).replace("build/shattered", f"build/{name}")
+    # an honest model by its role: `transfer` knows then that these weights are its own
+    model = name if name in HONEST else f"docs.defences:{name}"
+    shell(checkout, command.replace("docs.defences:shattered", model))
     (model,) = json.loads((checkout.folder / "build" / name / "attack_results.json").read_text())["models"]
     success = [f"{each['success']['value']:.2f}" for each in model["attacks"].values()]
     signs = ", ".join(f"`{each['sign']}`" for each in model["warnings"]["warnings"]) or "none"
@@ -476,7 +521,7 @@ def test_defences_and_honest_models(name: str, repository: Path, checkout: Check
     ends = [f"{threat[end]['value']:.2f}" for end in ("robust_low", "robust_high")]
     robust = ends[0] if threat["robust_accuracy"]["value"] is not None else " to ".join(ends)
     row = f"| `{name}` | {' | '.join(success)} | {robust} | {signs} |"
-    assert row in (repository / "docs" / "attacks.md").read_text().splitlines()
+    assert row in (repository / "docs" / "gradient_masking.md").read_text().splitlines()
 
 
 @pytest.mark.long
@@ -511,7 +556,7 @@ PREDICTIONS = "cleanset evaluate standard --predictions mine=predictions.csv --m
 @pytest.mark.long
 def test_predictions_made_elsewhere(repository: Path, checkout: Checkout) -> None:
     """The network in float32 predicts what the model does in float64."""
-    (program,) = blocks(repository, "python", "docs/evaluate.md")
+    (program,) = blocks(repository, "python", "docs/predictions.md")
     done = checkout.run("python", "-c", program)
     assert (done.returncode, done.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
@@ -561,8 +606,10 @@ def test_a_published_study_of_ratings(repository: Path, checkout: Checkout) -> N
     ],
 )
 def test_the_figures_of_the_sample(page: str, metrics: str, count: int, repository: Path) -> None:
-    """The first table of a study's page has the committed metrics, a column for each model."""
-    head, _, *rows = re.findall(r"(?m)^\|.*\|$", (repository / "docs" / page).read_text())[: count + 2]
+    """The first table of models on a study's page has the committed metrics, a column for each model."""
+    lines = re.findall(r"(?m)^\|.*\|$", (repository / "docs" / page).read_text())
+    start = next(place for place, line in enumerate(lines) if re.match(r"\| (metric|attack) \| `", line))
+    head, _, *rows = lines[start : start + count + 2]
     roles = re.findall(r"`(\w+)`", head)
     for name, *cells in ([cell.strip() for cell in row.strip("|").split("|")] for row in rows):
         (path,) = repository.glob(f"studies/*/{metrics.format(name.strip('`'))}")
@@ -577,17 +624,18 @@ def test_make_alone_lists_the_targets(checkout: Checkout) -> None:
 
 
 def test_the_example_review_is_valid(repository: Path) -> None:
-    text = blocks(repository, "yaml", "docs/review.md")[0].replace("3f6c0a…", SHA256)
-    (vote,) = parse_reviews(text, "n02782093", "docs/review.md", imagenet())
+    page = "docs/reference/review.md"
+    text = blocks(repository, "yaml", page)[0].replace("3f6c0a…", SHA256)
+    (vote,) = parse_reviews(text, "n02782093", page, imagenet())
     assert vote.review.box == (0, 0, 480, 330)
-    found = [each for each in blocks(repository, "yaml", "docs/review.md") if "assign" in each]
-    policy = ReviewPolicy.model_validate(yaml.safe_load(found[0])["review"])
+    (shares,) = blocks(repository, "yaml", "docs/review_team.md")
+    policy = ReviewPolicy.model_validate(yaml.safe_load(shares)["review"])
     share = share_in_team(range(1000), "ben", (), policy)
     assert (len(share.common), min(share.classes - share.common)) == (50, 500)
 
 
 def test_the_example_model_is_valid(repository: Path) -> None:
-    network, of_a_list = blocks(repository, "yaml", "docs/curate.md")
+    network, of_a_list = blocks(repository, "yaml", "docs/models.md")
     content = yaml.safe_load(network.replace("5c106c…", SHA256))
     assert Model.model_validate(content["models"]["mine"]).name == "resnet50"
     content = yaml.safe_load(re.sub(r"[0-9a-f]{6}…", SHA256, of_a_list))
@@ -595,7 +643,7 @@ def test_the_example_model_is_valid(repository: Path) -> None:
 
 
 def test_the_script_for_slurm_can_be_parsed(repository: Path) -> None:
-    (script,) = blocks(repository, "bash", "docs/curate.md")
+    (script,) = blocks(repository, "bash", "docs/machines.md")
     assert subprocess.run(["bash", "-n"], input=script, text=True, check=False, capture_output=True).stderr == ""
 
 

@@ -69,10 +69,10 @@ def test_the_rates_in_sentences(rates: dict[str, Any], repository: Path) -> None
         f"Of {count} copies without 5 % of each side {found['0.05']} are found, without 12 % {found['0.12']}, without "
         f"20 % {found['0.2']}, and of {copies['pairs']:,} pairs of different photographs {copies['wrong']} are taken"
     ) in figures
-    review = page(repository, "review.md")
-    assert (
-        f"{flaws['text']} with text, {flaws['border']} with a border, and {flaws['collage']} collages ([all rates]"
-    ) in review
+    for name in ("hints.md", "../README.md"):
+        text = page(repository, name)
+        assert f"hints found {flaws['text']} texts, {flaws['border']} borders and {flaws['collage']} collages" in text
+    assert f"marked {unseen['clean_hinted']} of {unseen['clean']} without a flaw" in page(repository, "../README.md")
     network = rates["network"]
     filters, collages = (network["flaws"][kind] for kind in ("filter", "collage"))
     by_rules = network["found_by_rules"]
@@ -92,3 +92,6 @@ def test_the_table_beside_other_tools(rates: dict[str, Any], repository: Path) -
     ]
     text = (repository / "docs" / "other_tools.md").read_text()
     assert re.findall(r"^\| \d+ % of each side .*$", text, re.MULTILINE) == expected
+    text = (repository / "README.md").read_text()
+    rows = [each.replace(" of each side", "") for each in expected]
+    assert re.findall(r"^\| \d+ % .*$", text, re.MULTILINE) == rows

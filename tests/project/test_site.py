@@ -49,7 +49,7 @@ SEARCHED = (
     ("windows", 3, {"install.html"}),
     ("macos", 1, {"install.html"}),
     ("offline", 2, {"install.html"}),
-    ("prolific", 1, {"study.html"}),
+    ("prolific", 1, {"study_people.html"}),
     ("jupyter", 2, {"tutorial.html", "install.html"}),
     ("normalize", 3, {"own_model.html"}),
     ("uninstall", 1, {"install.html"}),
@@ -85,6 +85,13 @@ def test_make_docs_builds_it_as_strictly(repository: Path) -> None:
     assert "mkdocs build --strict" in done.stdout
 
 
+def test_the_reference_is_that_of_the_code(repository: Path) -> None:
+    """Every part of a page that is made from the code or a table is as it is made now."""
+    command = [sys.executable, "docs/reference.py", "--check"]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
 def words(site: Path, page: str) -> str:
     """The text of a page, without navigation."""
     text = (site / f"{page}.html").read_text(encoding="utf-8").partition("<article")[2].partition("</article>")[0]
@@ -104,8 +111,8 @@ def test_every_page_is_in_it(site: Path, repository: Path) -> None:
 def test_it_is_ordered_by_what_people_want_to_do(repository: Path) -> None:
     nav = yaml.safe_load((repository / "mkdocs.yml").read_text())["nav"]
     assert [name for entry in nav for name in entry] == [
-        "Overview", "Install", "Tutorial", "Get the published set", "Measure a model", "A set of your own images",
-        "An edition of ImageNet", "Studies", "Reference", "Behind the results", "Contributing",
+        "Overview", "Install", "Tutorial", "Get a set", "Measure a model", "A set of your own images",
+        "An edition of ImageNet", "Studies", "Why", "Reference", "Contributing",
     ]  # fmt: skip
     (contributing,) = (entry["Contributing"] for entry in nav if "Contributing" in entry)
     assert {"Where do I change …?": "where.md"} in contributing
@@ -172,7 +179,7 @@ def test_every_key_of_the_studies_is_there(site: Path, repository: Path) -> None
         "further_models.<role>.name text (needed)",
     )
     check_documented(text, studied, lines)
-    text = words(site, "reference/attack_params")
+    text = words(site, "reference/attacks")
     attacked = yaml.safe_load((repository / "studies" / "attacks" / "params.yaml").read_text("utf-8"))
     del attacked["wrapped"]
     lines = (
@@ -194,9 +201,9 @@ def test_every_key_of_the_studies_is_there(site: Path, repository: Path) -> None
 def test_every_entry_of_a_registry_is_there(site: Path) -> None:
     """Attacks, corruptions, hints and columns of the manifest, each with what it says of itself."""
     entries = {
-        "attacks": [f"{kind} {attack.effect.partition('[')[0].strip()}" for kind, attack in ATTACKS.items()],
+        "reference/attacks": [f"{kind} {attack.effect.partition('[')[0].strip()}" for kind, attack in ATTACKS.items()],
         "robustness": [entry.effect for entry in CORRUPTION_ENTRIES.values()],
-        "review": [f"{hint.kind.replace('_', ' ')} {hint.docs}" for hint in HINTS.values()],
+        "hints": [f"{hint.kind.replace('_', ' ')} {hint.docs}" for hint in HINTS.values()],
         "formats": [column.description for column in COLUMNS.values()],
     }
     for page, texts in entries.items():
@@ -225,7 +232,7 @@ def test_the_python_reference_is_that_of_the_code(site: Path) -> None:
     assert "The finished set of a model as a sequence of (image, class index, record)" in text
     for name in ("load", "table"):
         assert f'{name}( model: str | Path = "", edition: str | Path = ".", *,' in text
-    assert "returns a network and its preprocessing" in words(site, "own_model")
+    assert "names a callable without arguments that returns a tuple of" in words(site, "own_model")
 
 
 def test_the_tutorial_shows_what_its_cells_print(site: Path) -> None:

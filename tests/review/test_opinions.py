@@ -77,7 +77,7 @@ def test_a_missing_file_and_another_encoding(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_page(repository: Path, tmp_path: Path) -> None:
-    (text,) = blocks(repository, "text", "docs/review.md")
+    (text,) = blocks(repository, "text", "docs/wrong_labels.md")
     found = read(tmp_path, text)
     assert [each.flag for opinions in found.values() for each in opinions] == ["wrong class", "several objects"]
 
@@ -108,7 +108,7 @@ def test_the_program_of_the_page(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "vit3b_mistakes.json").write_text(json.dumps(mistakes))
     (tmp_path / "human_accuracy_v3.0.0.json").write_text(json.dumps(annotated))
     table.to_pickle(tmp_path / "annotations_classify_task.pkl")
-    (program,) = blocks(repository, "python", "docs/review.md")
+    (program,) = blocks(repository, "python", "docs/wrong_labels.md")
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
     assert read_opinions([tmp_path / "opinions.csv"], imagenet()) == {
         names[0]: (Opinion(names[0], "wrong class", "label errors"),),

@@ -137,7 +137,7 @@ def with_reviews(text: str, wnid: str, reviews: Mapping[str, Review | None], whe
         if "#" in text:
             raise CleansetError(
                 f"{where}: written in a way in which {names} cannot be changed alone; "
-                "write it as docs/review.md shows, or change it by hand"
+                "write it as docs/reference/review.md shows, or change it by hand"
             ) from None
         try:
             changed = edited_text("", {wnid: dict(sorted(entries))}, where)

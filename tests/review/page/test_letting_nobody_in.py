@@ -194,9 +194,9 @@ def test_a_browser_is_opened_where_asked_for(
 
 @pytest.mark.long
 def test_behind_a_proxy_with_tls(start: Serve, browser: Browser, repository: Path, tmp_path: Path) -> None:
-    """By docs/study.md's configuration of nginx: websocket, keys, and the token that is printed."""
+    """By docs/study_people.md's configuration of nginx: websocket, keys, and the token that is printed."""
     port = free_port()
-    (text,) = blocks(repository, "nginx", "docs/study.md")
+    (text,) = blocks(repository, "nginx", "docs/study_people.md")
 
     def configured(public: int) -> str:
         return text.replace("443 ssl", f"127.0.0.1:{public} ssl").replace(":8080", f":{port}")

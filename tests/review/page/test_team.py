@@ -55,8 +55,8 @@ def edition(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def links(edition: Path, repository: Path) -> Iterator[dict[str, str]]:
-    """The links that one server prints, by reviewer; started as docs/review.md says, but on this machine alone."""
-    assert shlex.join(DOCUMENTED) + "\n" in blocks(repository, "console", "docs/review.md")
+    """The links that one server prints, by reviewer; started as docs/review_team.md says, but on this machine alone."""
+    assert shlex.join(DOCUMENTED) + "\n" in blocks(repository, "console", "docs/review_team.md")
     with (edition.parent / "errors").open("w") as errors:
         process = subprocess.Popen(
             [*DOCUMENTED, "--host", "127.0.0.1", "--port", "0"], cwd=edition, stdout=subprocess.PIPE, stderr=errors,

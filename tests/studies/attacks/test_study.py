@@ -23,7 +23,6 @@ from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import ATTACKS, AttackParams, AttackStudy, read_attack_params
 from cleanset.studies.attacks.warning_stage import run_warnings
 from cleanset.tables import read_table
-from tests.documents import blocks
 from tests.studies.attacks.networks import drawn, subject
 from tests.studies.attacks.study import ROLE
 from tests.studies.attacks.toy import ToyAttack
@@ -175,16 +174,6 @@ def test_a_start_is_the_random_change_of_the_study(tmp_path: Path) -> None:
     changed = spatial.changed(subject(1, 0), 3)
     assert np.array_equal(center_of(subject(1, 0), spsa.after, KNOWN), changed)
     assert not np.array_equal(RandomSpatialAttack().changed(subject(1, 0), 3), changed)
-
-
-def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
-    (text,) = blocks(repository, "yaml", "docs/attacks.md")
-    found, defaults = settings(tmp_path, text), AttackParams.model_validate({})
-    assert (found.seed, found.bootstrap) == (defaults.seed, defaults.bootstrap)
-    assert (found.search_precision, found.probe) == (defaults.search_precision, defaults.probe)
-    others = {name for name, attack in defaults.attacks.items() if found.attacks[name] != attack}
-    assert others == {"spatial_grid"}
-    assert set(found.names) - set(defaults.names) == {"spsa_alone", "pgd_l2", "pgd_more"}
 
 
 @pytest.mark.parametrize("edition", [".", "imagenet"])

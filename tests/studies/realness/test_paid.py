@@ -1,4 +1,4 @@
-"""The study's page over the internet, as docs/study.md has it: through nginx with TLS, in browsers that come and go."""
+"""The study's page over the internet, as docs/study_people.md has it: nginx with TLS, browsers that come and go."""
 
 import os
 import shlex
@@ -75,12 +75,12 @@ class Paid:
 
 @pytest.fixture
 def paid(repository: Path, plan: Path, tmp_path: Path) -> Iterator[Paid]:
-    """The commands and the configuration of docs/study.md, with ports of this machine."""
+    """The commands and the configuration of docs/study_people.md, with ports of this machine."""
     folder = tmp_path / "organiser"
     (folder / "build").mkdir(parents=True)
     shutil.copytree(plan, folder / "build" / "study")
     (folder / "consent.html").write_text("<h1>Consent</h1><p>I take part of my own free will.</p>")
-    (configuration,) = blocks(repository, "nginx", "docs/study.md")
+    (configuration,) = blocks(repository, "nginx", "docs/study_people.md")
     port = free_port()
     assert configuration.count("443 ssl") == configuration.count("127.0.0.1:8080") == 1
 

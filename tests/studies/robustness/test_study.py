@@ -22,7 +22,6 @@ from cleanset.studies.robustness.answers import (
 from cleanset.studies.robustness.corruptions.params import (
     IMAGENET_C,
     NAMED_GROUPS,
-    CorruptionMeasures,
     Corruptions,
 )
 from cleanset.studies.robustness.families import family_named, read_study_params
@@ -30,7 +29,6 @@ from cleanset.studies.robustness.images import ChangeName, first_images, images_
 from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, PERTURBATION_GROUPS, Perturbations
 from cleanset.studies.robustness.scenarios.params import SCENARIO_GROUPS, SCENARIOS, Scenarios
 from cleanset.tables import read_table, write_table
-from tests.documents import blocks
 from tests.studies.robustness.entries import entry
 
 pytestmark = pytest.mark.slow
@@ -67,13 +65,6 @@ def test_a_section_has_the_names_of_the_benchmark_or_those_given(tmp_path: Path,
     found = read_study_params(study(tmp_path, "perturbations: {names: []}\n"), ROLES, imagenet())
     sections = (found.section(Corruptions), found.section(Perturbations), found.section(Scenarios))
     assert [each.names for each in sections] == [[], [], []]
-
-
-def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
-    (text,) = blocks(repository, "yaml", "docs/reference/study_params.md")
-    params = read_study_params(study(tmp_path, text), ["standard", "corruption_robust"], imagenet())
-    assert params.section(CorruptionMeasures).trained_on == {"corruption_robust": ["noise"]}
-    assert len(params.section(Corruptions).changes()) == 40
 
 
 def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:

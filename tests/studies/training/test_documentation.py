@@ -32,7 +32,7 @@ def test_the_run_of_the_page(repository: Path) -> None:
 
 
 def test_ex1_and_ex2_of_the_page_are_a_pair(repository: Path) -> None:
-    (text,) = (each for each in blocks(repository, "yaml", PAGE) if each.startswith("ex1"))
+    (text,) = (each for each in blocks(repository, "yaml", "docs/training_scenarios.md") if each.startswith("ex1"))
     runs = yaml.safe_load(text)
     fold = FinishedFold("fold_01", record_of(), pd.DataFrame(), pd.DataFrame())
     finished = [FinishedRun(name, Run.model_validate(each), [fold]) for name, each in runs.items()]
@@ -53,7 +53,7 @@ def test_score_over_trained_networks_of_the_page(repository: Path) -> None:
 
 
 def test_the_matrix_of_the_page(repository: Path) -> None:
-    (text,) = (each for each in blocks(repository, "yaml", PAGE) if each.startswith("matrix"))
+    (text,) = (each for each in blocks(repository, "yaml", "docs/reference/training.md") if each.startswith("matrix"))
     content = parse_document(f"data: {{images: images}}\n{text}", PAGE, merges=True)[0]
     run = TrainingParams.model_validate(content, context=imagenet()).run("as_written_resnet50_image_g")
     assert (run.scenario, run.network.pretrained, run.folds) == ("image_g", True, 12)

@@ -362,7 +362,8 @@ def test_the_imagenet_editions_grid_has_the_seven_networks(repository: Path) -> 
 def test_the_documented_run_is_one(repository: Path) -> None:
     from cleanset.studies.training.segmentation.networks import decoder_and_encoder
 
-    blocks = [each for each in all_blocks(repository) if (each.page, each.language) == ("docs/training.md", "yaml")]
+    page = "docs/training_scenarios.md"
+    blocks = [each for each in all_blocks(repository) if (each.page, each.language) == (page, "yaml")]
     (found,) = [yaml.safe_load(each.text) for each in blocks if each.text.startswith("ex3_")]
     documented = Run.model_validate(found["ex3_fpn"])
     assert documented.steps == 40_000

@@ -115,9 +115,7 @@ class SpatialGridAttack(OneByOne):
     numbers are of 5 angles up to 18 degrees, 5 translations to the right up to 18 pixels and 31 downwards up to 30.
     """
 
-    effect: ClassVar[str] = (
-        "the worst of 775 rotations and translations, [as written or as coded](#beside-the-warm-ups-code)"
-    )
+    effect: ClassVar[str] = "the worst of 775 rotations and translations, as written or as coded"
     family: ClassVar[Family] = "rotations"
     uses: ClassVar[Uses] = "classes"
     in_defaults: ClassVar[bool] = True
