@@ -29,7 +29,7 @@ from cleanset.studies.attacks.lpips_distance import lpips_of
 from cleanset.studies.attacks.request import AttackRequest
 from cleanset.studies.attacks.results import ATTACKED, NAMED_ATTACKED
 from cleanset.studies.attacks.straight_through import with_straight_through
-from cleanset.studies.attacks.study import AllParams, AttackedFolder, AttackStudy, WrappedModel
+from cleanset.studies.attacks.study import AllParams, AttackedFolder, AttackStudy
 from cleanset.studies.attacks.targets import Searching, Target, guess_of, scores_check
 from cleanset.studies.robustness.families import OpenedStudy
 from cleanset.studies.robustness.images import images_for
@@ -48,17 +48,11 @@ def facts_of_models(others: Sequence[Spec], settings: Settings, classes: ClassTa
 class EvaluatedModel:
     """A model that is attacked; it can be sent to another process, which loads the model anew."""
 
-    spec: Spec
-    stem: str
-    """The name of its folders."""
+    name: str
     request: AttackRequest
     """Of this model, perhaps among others."""
     settings: Settings
     """With the precision of the verdicts."""
-    study: AttackStudy | None = None
-    """The study that it is of: its stored scores are compared, its stored predictions read; None: of none."""
-    wrapped: WrappedModel | None = None
-    """What a study has around the model."""
 
     @classmethod
     def of_study(cls, study: AttackStudy, params: AllParams, name: str) -> "EvaluatedModel":
@@ -67,10 +61,9 @@ class EvaluatedModel:
         Raises CleansetError for a name that no model of the study has, and where no image is of a class of the model's
         groups.
         """
-        spec = params.spec_of(name)
         request = AttackRequest(
             stems={name: name},
-            specs={name: spec},
+            specs={name: params.spec_of(name)},
             others=[params.spec_of(role) for role in other_roles(params, name)],
             score=params.edition.score,
             classes=params.classes,
@@ -81,14 +74,16 @@ class EvaluatedModel:
             engine=params.attacks.engine or params.edition.engine,
             is_study=True,
         )
-        return cls(
-            spec=spec,
-            stem=name,
-            request=request,
-            settings=replace(settings_for(request.score), precision="float64"),
-            study=study,
-            wrapped=params.attacks.wrapped.get(name),
-        )
+        return cls(name=name, request=request, settings=replace(settings_for(request.score), precision="float64"))
+
+    @property
+    def spec(self) -> Spec:
+        return self.request.specs[self.name]
+
+    @property
+    def study(self) -> AttackStudy | None:
+        """The study that it is of: its stored scores are compared, its stored predictions read; None: of none."""
+        return AttackStudy(self.request.folder) if self.request.is_study else None
 
     @property
     def classes(self) -> ClassTable:
@@ -112,7 +107,7 @@ class EvaluatedModel:
             judge=Judge(named.loaded, device.torch, lpips, self.settings.precision),
             how=Searching(device.torch, params.search_precision, self.settings.batch_size),
             seed=params.seed,
-            wrapped=self.wrapped,
+            wrapped=params.wrapped.get(self.name),
             groups=self.spec.groups if isinstance(self.spec, WrappedNetwork) else None,
             searched=with_straight_through(named.loaded.network, self.request.straight_through),
         )
@@ -132,10 +127,11 @@ class EvaluatedModel:
         # loaded anew for each attack: what a random source has drawn before must not count
         known = Known(self.request.params.seed, target.others, cache(partial(self.sources, target)))
         check: Callable[[Sequence[str]], None] = ignore
-        if self.study is not None:
-            check = scores_check(self.study, read_params(self.study.edition.folder), target)
-        if self.study is not None and attack.reads_predictions:
-            robustness = self.study.robustness
+        study = self.study
+        if study is not None:
+            check = scores_check(study, read_params(study.edition.folder), target)
+        if study is not None and attack.reads_predictions:
+            robustness = study.robustness
             known = replace(known, guess=guess_of(OpenedStudy.read(robustness), target))
             predictions = {family: robustness.answers.predictions(family, target.name) for family in GUESSED}
             facts["predictions_sha256"] = {family: sha256_of(path) for family, path in predictions.items()}
@@ -161,12 +157,12 @@ class EvaluatedModel:
 
     def attacking(self, name: str, target: Target, further: JsonMapping = MappingProxyType({})) -> Attacking:
         """An attack whose results are below the folder of the request."""
-        table = ATTACKED if self.study else NAMED_ATTACKED
+        table = ATTACKED if self.request.is_study else NAMED_ATTACKED
         return Attacking(self.request.params, name, target, self.results(name), further=further, table=table)
 
     def results(self, name: str) -> AttackedFolder:
         """The results of an attack, below the folder of the request."""
-        return AttackedFolder(self.request.out / "attacks" / name / self.stem)
+        return AttackedFolder(self.request.out / "attacks" / name / self.request.stems[self.name])
 
     def facts_of_others(self) -> JsonMapping:
         """What identifies the models that images are made on."""

@@ -50,7 +50,7 @@ def attack(evaluated: EvaluatedModel, facts_of_others: Callable[[], JsonMapping]
 
     A model that cannot be loaded, or an attack that fails, is a problem of its own: the results of all others stay.
     """
-    model = evaluated.spec.text
+    model = evaluated.name
     attacks = evaluated.request.params.attacks
     try:
         named = evaluated.open()
@@ -99,12 +99,8 @@ def run(request: AttackRequest) -> AttackedModels:
     found = Found()
     # each is loaded once for this, whatever number of models is attacked
     facts_of_others = cache(partial(facts_of_models, request.others, settings, request.images.classes))
-    for name, stem in request.stems.items():
-        attack(
-            EvaluatedModel(spec=request.specs[name], stem=stem, request=request, settings=settings),
-            facts_of_others,
-            found,
-        )
+    for name in request.stems:
+        attack(EvaluatedModel(name=name, request=request, settings=settings), facts_of_others, found)
     if not found.results:
         raise CleansetError(next(iter(found.problems.values())))
     with announced("measuring the attacked models"):

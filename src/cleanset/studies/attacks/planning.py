@@ -166,8 +166,8 @@ def counting(request: AttackRequest) -> Count:
 
     def count() -> Plan:
         works = list[Work]()
-        for name, stem in request.stems.items():
-            evaluated = EvaluatedModel(spec=request.specs[name], stem=stem, request=request, settings=settings)
+        for name in request.stems:
+            evaluated = EvaluatedModel(name=name, request=request, settings=settings)
             computations = [*request.params.attacks, *([WARNINGS] if request.warnings else [])]
             of_model = [counted.work(evaluated, each) for each in computations]
             works += [*of_model, *_judged_anew(name, of_model)]
@@ -181,7 +181,7 @@ class Counted:
     """The models under attack, as far as they had to be opened."""
 
     opened: dict[str, tuple[NamedModel, Target]] = field(default_factory=dict)
-    """By the stem of a model's folders."""
+    """By model."""
 
     def work(self, evaluated: EvaluatedModel, name: str) -> Work:
         """An attack on a model, or the search for signs on it, without what an interrupted run has finished."""
@@ -189,7 +189,7 @@ class Counted:
         work = attack_work(
             request.params,
             name,
-            evaluated.spec.text,
+            evaluated.name,
             images=len(request.images.items),
             sources=len([each for each in request.others if not is_same_model(each, evaluated.spec)]),
             classes=len(evaluated.classes),
@@ -199,7 +199,7 @@ class Counted:
             return work
         folder = evaluated.results(name)
         # of a study DVC knows what is finished
-        is_kept = evaluated.study is None and folder.record.is_file()
+        is_kept = not request.is_study and folder.record.is_file()
         work = replace(work, start=partial(self._start, evaluated, name))
         has_begun = is_kept or folder.partial.is_dir()
         if not has_begun or any(map(lacks_weights, (evaluated.spec, *_asked_others(evaluated, name)))):
@@ -214,16 +214,16 @@ class Counted:
         return replace(work, part=finished_shards(folder.partial, made_from.fingerprint))
 
     def _search(self, evaluated: EvaluatedModel, name: str) -> Search:
-        if evaluated.stem not in self.opened:
+        if evaluated.name not in self.opened:
             named = evaluated.open()
-            self.opened[evaluated.stem] = named, evaluated.target(named, evaluated.settings.devices[0])
-        named, target = self.opened[evaluated.stem]
+            self.opened[evaluated.name] = named, evaluated.target(named, evaluated.settings.devices[0])
+        named, target = self.opened[evaluated.name]
         return evaluated.search(name, named, target, evaluated.facts_of_others)
 
     def _start(self, evaluated: EvaluatedModel, name: str) -> None:
         """Attack as the stage or the command does."""
         if evaluated.study is not None:
-            run_attack(evaluated.study, evaluated.stem, name)
+            run_attack(evaluated.study, evaluated.name, name)
             return
         for spec in (evaluated.spec, *_asked_others(evaluated, name)):
             check_model(spec)
