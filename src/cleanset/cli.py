@@ -136,15 +136,15 @@ def models(
         ensemble.pin(here)
     listed = ensemble.members(here)
 
-    from cleanset.studies.robustness import trained_models
+    from cleanset.studies.robustness import further_models
 
-    further = trained_models.further_members(here)
+    further = further_models.further_members(here)
     if as_json:
-        typer.echo(ensemble.as_json(listed, trained_models.as_objects(further)))
+        typer.echo(ensemble.as_json(listed, further_models.as_objects(further)))
         return
     Console().print(ensemble.as_table(listed))
     if further:
-        Console().print(trained_models.as_table(further))
+        Console().print(further_models.as_table(further))
 
 
 @review_cli.app.command("status")

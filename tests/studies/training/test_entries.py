@@ -10,7 +10,7 @@ from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.evaluation.specs import TrainedModel
 from cleanset.evaluation.trained import load_trained
-from cleanset.studies.robustness.trained_models import as_objects, as_table, further_members
+from cleanset.studies.robustness.further_models import as_objects, as_table, further_members
 from cleanset.studies.training import data, train
 from cleanset.studies.training.finished import as_yaml, model_entry
 from cleanset.studies.training.study import RunFiles, TrainingStudy

@@ -1,4 +1,4 @@
-"""One attack on one model: what its result depends on, its workers, when it is continued, and the files that it leaves.
+"""One attack on one model: what its result depends on, its workers and budget, when it is continued, and its files.
 
 Groups of images are searched and judged by the workers of all devices; finished groups are kept until the end. What is
 opened, for a stage or for `attacks evaluate`, is in `attack_stage` and `evaluated_models`. Groups are counted in their

@@ -1,4 +1,4 @@
-"""The base of every attack: what it is given, its parameters, its results; radii, units of pixels, seeds from names.
+"""The base of every attack: what it is given, its parameters, its results; radii, candidates of 8 bits, seeds by names.
 
 An attack is a class: its fields are its parameters, `results` its search, and it knows all else that is asked of an
 attack; and a line in `study.ATTACKS`. Modules with attacks do not import torch on import, so that params.yaml can be
