@@ -23,6 +23,13 @@ def test_a_cell() -> None:
     assert cell(-0.00001, (-0.25, 0.25)) == ("0.00", "-25.00", "25.00", "")
 
 
+def test_an_interval_is_shown_with_the_digits_that_tell_its_ends_apart() -> None:
+    assert cell(0.99987, (0.99971, 0.99993), factor=1) == ("0.9999", "0.9997", "0.9999", "")
+    assert cell(0.5, (0.4999999, 0.5000001)) == ("50.00000", "49.99999", "50.00001", "")
+    # nothing to tell apart
+    assert cell(0.5, (0.5, 0.5)) == ("50.00", "50.00", "50.00", "")
+
+
 TABLE = MeasureTable(
     ("model",), ("accuracy", "p"),
     [

@@ -19,6 +19,7 @@ ALLOWED = {
     "studies/realness/pilot.py": "what is typed into a page; a test that cannot be made has the power 0",
     "studies/realness/study_server.py": "a time in a log",
     "studies/training/curves.py": "coordinates of a drawing",
+    "api/results.py": "coordinates of a drawing",
     "studies/robustness/corruptions/params.py": "names of folders as published",
     "studies/robustness/corruptions/caustics.py": "pixels beyond the edge",
     "studies/robustness/corruptions/measures.py": "the precision of a computation",

@@ -15,7 +15,7 @@ from cleanset.evaluation.measures import Measure
 from cleanset.evaluation.notes import Note
 from cleanset.plumbing.csv_files import csv_text
 from cleanset.plumbing.markup import markdown_text
-from cleanset.statistics.formats import decimal
+from cleanset.statistics.formats import decimal, digits_of
 
 GAP = 2
 """Blanks between columns in a terminal."""
@@ -66,10 +66,15 @@ def cell(
     digits: int = 2,
     unit: str = "",
 ) -> Cell:
-    """A measure times a factor, with its interval; empty where it is undefined."""
+    """A measure times a factor, with its interval; empty where it is undefined.
+
+    More digits are shown of an interval that would look like a point.
+    """
     numbers = [each for each in (value, *(interval or ())) if each is not None and math.isfinite(each)]
     if value is None or not math.isfinite(value):
         return Cell()
+    if len(numbers) == 3:
+        digits = digits_of(numbers[1:], digits, factor)
     texts = [decimal(each, digits, factor) for each in numbers]
     first, low, high = texts if len(texts) == 3 else (texts[0], "", "")
     return Cell(first, low, high, unit)
@@ -186,7 +191,8 @@ class TerminalTable:
                 end += 1
             if start:
                 yield Text()
-            yield self._block(columns[start:end])
+            room = options.max_width - sum(widths[start:end])
+            yield self._block(columns[start:end], room)
             start = end
 
     def _texts(self) -> list[list[str]]:
@@ -202,12 +208,13 @@ class TerminalTable:
             for place, title in enumerate(self.table.titles)
         ]
 
-    def _block(self, columns: Sequence[Sequence[str]]) -> Table:
-        """The texts, and some of the columns."""
+    def _block(self, columns: Sequence[Sequence[str]], room: int) -> Table:
+        """The texts, which have some room, and some of the columns."""
         block = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold")
         texts = self._texts()
-        for title, *_ in texts:
-            block.add_column(title, **STYLES.get(title, WORDS))
+        # rich would make columns of numbers narrower, too
+        for column, width in zip(texts, _widths(texts, room), strict=True):
+            block.add_column(column[0], **STYLES.get(column[0], WORDS) | {"min_width": None, "width": width})
         for title, *_ in columns:
             block.add_column(title, **NUMBER)
         for row in zip(*(column[1:] for column in texts), *(column[1:] for column in columns), strict=True):
@@ -223,6 +230,17 @@ def _text_width(column: Sequence[str]) -> int:
     """The width that a column of texts needs with its gap: names are cut or folded down to a minimum."""
     least: int | None = STYLES.get(column[0], WORDS).get("min_width")
     return (max(map(_lines_width, column)) if least is None else least) + GAP
+
+
+def _widths(texts: Sequence[Sequence[str]], room: int) -> list[int]:
+    """The widths of columns of texts: as wide as their texts from left to right, while all get their minimum."""
+    found = []
+    for place, column in enumerate(texts):
+        others = sum(map(_text_width, texts[place + 1 :]))
+        width = min(max(map(_lines_width, column)), max(room - others, _text_width(column)) - GAP)
+        found.append(width)
+        room -= width + GAP
+    return found
 
 
 def _note_text(note: Note) -> str:

@@ -274,13 +274,7 @@ def as_table(found: Hints) -> RenderableType:
             (image, kind.replace("_", " "), sign, value, limit)
             for image, kind, _, sign, _, value, limit, _ in rows[:ROWS_IN_TERMINAL]
         ]
-        table = grid(("image", "hint", "sign", "value", "limit"), shown, left=3)
-        # names of files have no blanks to be broken at, and none is cut
-        for column in table.columns[:3]:
-            column.overflow = "fold"
-        for column in table.columns[3:]:
-            column.no_wrap = True
-        parts.append(table)
+        parts.append(grid(("image", "hint", "sign", "value", "limit"), shown, left=3))
     parts.append(summary(found))
     if len(rows) > ROWS_IN_TERMINAL:
         parts.append(f"The {ROWS_IN_TERMINAL} most severe of {len(rows):,} hints; --format csv prints all.")

@@ -56,7 +56,7 @@ def calibration_table(found: Sequence[Calibration]) -> Group:
         rows += [("", f"  {reason.replace('_', ' ')}", *_cells(share)) for reason, share in each.by_reason.items()]
         rows.append(("", "clean: specificity", *_cells(each.specificity)))
     headings = ("reviewer", "gold items", "correct", "of", "share", "95 % interval")
-    table = grid(headings, rows, left=2, no_wrap=True)
+    table = grid(headings, rows, left=2)
     parts: list[RenderableType] = [table, *map(_finding, found), "", _NOTE]
     return Group(*parts)
 

@@ -44,11 +44,23 @@ def decimal(
     return f"{rounded(factor * value, digits):{'+' if signed else ''}{',' if grouped else ''}.{digits}f}"
 
 
+MAX_DIGITS = 9
+
+
+def digits_of(ends: Sequence[float], digits: int, factor: float = 1) -> int:
+    """The digits after the point with which the ends of an interval differ: `digits`, or more up to MAX_DIGITS."""
+    low, high = ends
+    while digits < MAX_DIGITS and low != high and decimal(low, digits, factor) == decimal(high, digits, factor):
+        digits += 1
+    return digits
+
+
 def interval_text(ends: Sequence[float], digits: int = 2) -> str:
     """The ends of an interval with digits after the point, such as 0.52 to 0.61; "no interval" where it has none."""
     low, high = ends
     if not (math.isfinite(low) and math.isfinite(high)):
         return "no interval"
+    digits = digits_of(ends, digits)
     return f"{decimal(low, digits)} to {decimal(high, digits)}"
 
 
