@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
 
 LATEX = r"""\begin{table}
 \centering
-\caption{corruptions, percent except nll and mean\_nll, with 95 \% intervals}
+\caption{corruptions, shares in percent, with 95 \% intervals}
 \begin{tabular}{lrrr}
 \toprule
 model & mean error & mCE & mean NLL, in nats \\

@@ -25,9 +25,10 @@ from cleanset.evaluation.measured_models import not_deterministic
 from cleanset.evaluation.measures import NAN, Difference, Measure
 from cleanset.evaluation.sets import EvaluationSet, SetImages
 from cleanset.evaluation.specs import Spec, ZooModel
-from cleanset.evaluation.table import MeasureTable, cell
+from cleanset.evaluation.table import Cell, MeasureTable
 from cleanset.plumbing.files import remove_abandoned
 from cleanset.scoring.validity import library_versions
+from cleanset.statistics.formats import p_value
 from cleanset.studies.robustness.answers import installed_versions
 from cleanset.studies.robustness.cards import MEANING_OF_P, family_card
 from cleanset.studies.robustness.digests import shown_pixels
@@ -285,7 +286,7 @@ def _differences(family: Family, differences: Iterable[Difference], selection: s
     rows = [
         (
             (each.model, each.other),
-            [family.cell(each), cell(each.p_holm, factor=1, digits=4)],
+            [family.cell(each), Cell(p_value(each.p_holm))],
         )
         for each in whole
         if each.measure == first and each.selection == selection

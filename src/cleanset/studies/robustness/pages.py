@@ -197,8 +197,7 @@ def paper_table(folder: Path, family_name: str, measure: str | None, selection: 
     check_known("selection", selection, dict.fromkeys(each.selection for each in every))
     lines = [each for each in every if each.selection == selection]
     notes = _notes_in(tables["notes"], family_name, selection)
-    shares = "percent" if not family.not_shares else f"percent except {' and '.join(family.not_shares)}"
-    caption = f"{family_name}, {shares}, with 95 % intervals"
+    caption = f"{family_name}, {'shares in ' if family.not_shares else ''}percent, with 95 % intervals"
     whole = [each for each in lines if not each.change]
     if measure is None:
         return replace(whole_table(whole, family, family.headlines), caption=caption, notes=notes)
@@ -212,7 +211,14 @@ def paper_table(folder: Path, family_name: str, measure: str | None, selection: 
     found = [each for each in by_change if each.measure == measure]
     models = list(dict.fromkeys(each.model for each in found))
     rows = _rows(found, family, label="change", column="model", columns=models)
-    return MeasureTable(("change",), models, rows, caption=f"{measure}; {caption}", notes=notes)
+    return MeasureTable(("change",), models, rows, caption=f"{_title(family, measure)}; {caption}", notes=notes)
+
+
+def _title(family: Family, measure: str) -> str:
+    """The title of a measure of a change, from that of its mean over changes."""
+    if mean := family.headlines.get(f"mean_{measure}"):
+        return mean.removeprefix("mean ")
+    return family.headlines.get(f"m{measure}", measure.replace("_", " ")).removeprefix("m")
 
 
 def whole_table(lines: Sequence[Measure], family: Family, titles: Mapping[str, str]) -> MeasureTable:
