@@ -77,6 +77,13 @@ class CardInterval(Section):
     draws: _Count | None = None
     seed: str | None = None
 
+    @property
+    def text(self) -> str:
+        """The interval in words: `95 %, Wilson`."""
+        draws = "" if self.draws is None else f", {self.draws:,} draws"
+        kind = self.kind.replace("one_fewer", "one fewer drawn than there are")
+        return f"{100 * self.level:g} %, {kind}{draws}"
+
 
 class CardModel(Section):
     """The part of a card that belongs to one model; None: not known, since the predictions were made elsewhere.

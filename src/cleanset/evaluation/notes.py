@@ -73,18 +73,23 @@ class MeasuredSet:
 
 
 def table_notes(
-    card: ComparabilityCard, images: MeasuredSet, *, count: str = "", tests: str = "", limits: Iterable[str] = ()
+    card: ComparabilityCard,
+    images: MeasuredSet,
+    *,
+    count: str = "",
+    intervals: str = "",
+    tests: str = "",
+    limits: Iterable[str] = (),
 ) -> list[Note]:
     """The notes of a table of the numbers that a card describes, in the order of NOTE_NAMES.
 
-    `count`: the number of images, where it is another than the card's. `tests`: a phrase on the tests in the table.
-    `limits`: limits beyond the set's, such as of a benchmark or of a model. A note without a text is left out.
+    `count`: the number of images, where it is another than the card's. `intervals`: a phrase on those of other columns,
+    that are of another kind. `tests`: a phrase on the tests in the table. `limits`: limits beyond the set's, such as of
+    a benchmark or of a model. A note without a text is left out.
     """
     classes = card.classes.of_images
     manifest = card.images.manifest_sha256
     of_files = f"manifest {manifest[:SHOWN_DIGITS]}, " if manifest else ""
-    interval = card.interval
-    draws = "" if interval.draws is None else f", {interval.draws:,} draws"
     # without the pixels the digest of changed images is another, though they may be the same
     is_complete = card.measured == CLEAN_ACCURACY or card.pixels_sha256 is not None
     texts = {
@@ -94,7 +99,7 @@ def table_notes(
         "number of images": count or f"{card.images.count:,} of {classes:,} {'class' if classes == 1 else 'classes'}",
         "selection": images.selection or UNKNOWN_SELECTION,
         "settings": _settings_of(card),
-        "intervals": f"{100 * interval.level:g} %, {interval.kind}{draws}",
+        "intervals": "; ".join(filter(None, [card.interval.text, intervals])),
         "tests": tests,
         "limits": " ".join(map(_sentence, dict.fromkeys([*images.limits, *limits]))),
         "card": card.short_digest if is_complete else "",

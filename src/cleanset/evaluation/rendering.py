@@ -20,7 +20,8 @@ from cleanset.evaluation.prediction_measures import MEASURES, DeclaredMeasure
 from cleanset.evaluation.sets import EvaluationSet
 from cleanset.evaluation.table import Cell, MeasureTable, cell, measure_cell
 from cleanset.plumbing.files import write_text
-from cleanset.statistics.formats import p_value
+from cleanset.statistics.basics import LEVEL
+from cleanset.statistics.formats import p_value, percent
 
 # models that get a column each in the tables of classes and confusions; of more, the mean or the sum
 MAX_COLUMNS = 6
@@ -29,6 +30,8 @@ MAX_RATIOS = 3
 MEANING = " ".join(each.meaning for each in MEASURES if each.meaning)
 MEANING_OF_PAIRS = "Difference in percentage points, interval: Newcombe's for pairs. p: McNemar's exact test{}"
 HOLM = ", corrected by Holm's method"
+CONFIDENCE_INTERVAL = "of confidence Student's t"
+DIFFERENCE_INTERVAL = "of differences Newcombe's for pairs"
 
 
 def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int = 10) -> Group:
@@ -98,7 +101,8 @@ def leaderboard_for_paper(images: EvaluationSet, rows: Sequence[MeasuredModel]) 
 def evaluation_notes(images: EvaluationSet, rows: Sequence[MeasuredModel], tests: str) -> list[Note]:
     """The notes of a table of the measures of models on a set."""
     limits = [note for row in rows for note in notes_of(row, images)]
-    return table_notes(accuracy_card(images, rows), images.facts, tests=tests, limits=limits)
+    intervals = "; ".join(filter(None, [CONFIDENCE_INTERVAL, DIFFERENCE_INTERVAL if tests else ""]))
+    return table_notes(accuracy_card(images, rows), images.facts, intervals=intervals, tests=tests, limits=limits)
 
 
 def tests_note(tested: Sequence[Pair]) -> str:
@@ -165,7 +169,10 @@ def factors_for_paper(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> M
         ["images", *(row.name for row in order)],
         _ratios(order),
         caption="Error ratio by factor of ImageNet-X, with 95 % intervals by bootstrap",
-        notes=evaluation_notes(images, order, ""),
+        notes=[
+            note._replace(text=f"{percent(LEVEL, 0)}, bootstrap within classes") if note.name == "intervals" else note
+            for note in evaluation_notes(images, order, "")
+        ],
     )
 
 

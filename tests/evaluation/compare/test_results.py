@@ -100,7 +100,7 @@ def test_errors_are_ranked_the_other_way_round() -> None:
         ["1", "lite", "25.00", "%", "6.25", "%"], ["2", "vit", "37.50", "%", "–"], ["3", "resnet", "50.00", "%", "–"],
     ]  # fmt: skip
     assert max(map(len, lines)) <= 80
-    assert "intervals: 95 %, bootstrap within classes, one_fewer, 1,000 draws" in " ".join(lines)
+    assert "intervals: 95 %, bootstrap within classes, one fewer drawn than there are, 1,000 draws" in " ".join(lines)
 
 
 def test_the_first_field_that_differs() -> None:

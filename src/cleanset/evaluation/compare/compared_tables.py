@@ -12,7 +12,7 @@ from cleanset.evaluation.compare.result_files import ECE
 from cleanset.evaluation.compare.results import ComparedResults
 from cleanset.evaluation.measures import Measure
 from cleanset.evaluation.notes import NOTE_NAMES, Note
-from cleanset.evaluation.rendering import for_paper, pairs_table, tests_note
+from cleanset.evaluation.rendering import DIFFERENCE_INTERVAL, for_paper, pairs_table, tests_note
 from cleanset.evaluation.table import MeasureTable, cell
 from cleanset.plumbing.json_files import JsonObject
 
@@ -36,11 +36,8 @@ def as_text(compared: ComparedResults) -> Group:
 def _cards(compared: ComparedResults) -> Iterator[str]:
     for name, (_, card) in compared.cards.items():
         classes = card.classes.of_images
-        interval = card.interval
         counted = f"{card.images.count:,} images of {classes:,} {'class' if classes == 1 else 'classes'}"
-        draws = f", {interval.draws:,} draws" if interval.draws is not None else ""
-        kind = f"{100 * interval.level:g} %, {interval.kind}{draws}"
-        yield f"{name}: card {card.short_digest}, {counted}; intervals: {kind}"
+        yield f"{name}: card {card.short_digest}, {counted}; intervals: {card.interval.text}"
 
 
 def ranking_for_paper(compared: ComparedResults) -> MeasureTable:
@@ -51,6 +48,8 @@ def ranking_for_paper(compared: ComparedResults) -> MeasureTable:
     notices = [f"{notice}." for notice in compared.notices]
     texts["limits"] = " ".join(filter(None, [texts.get("limits", ""), *left_out, *notices]))
     texts["tests"] = tests_note(tested)
+    if tested:
+        texts["intervals"] += f"; {DIFFERENCE_INTERVAL}"
     notes = [Note(name, texts[name]) for name in NOTE_NAMES if texts.get(name)]
     return for_paper(_table(compared), tested, "Shares in percent", notes)
 

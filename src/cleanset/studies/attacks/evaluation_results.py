@@ -25,7 +25,7 @@ from cleanset.evaluation.measured_models import untested
 from cleanset.evaluation.measures import Measure, images_text
 from cleanset.evaluation.notes import Note, joined_notes, table_notes
 from cleanset.evaluation.pairs import Pair, answers_text, compare_pairwise, image_key
-from cleanset.evaluation.rendering import tests_note
+from cleanset.evaluation.rendering import DIFFERENCE_INTERVAL, tests_note
 from cleanset.evaluation.sets import EvaluationSet
 from cleanset.plumbing.validation import Section
 from cleanset.statistics.basics import LEVEL, Flags
@@ -214,6 +214,7 @@ def _threat_notes(evaluated: AttackedModels, threat: ThreatModel) -> list[Note]:
         threat_card(evaluated, threat),
         evaluated.images.facts,
         count=images_text(counts) if len(set(counts.values())) > 1 else "",
+        intervals=DIFFERENCE_INTERVAL if robust_pairs(evaluated, threat) else "",
         tests=tests_note(robust_pairs(evaluated, threat)),
         limits=[
             *_threat_limits(evaluated),
