@@ -115,3 +115,65 @@ def test_stage_preprocess_names_them(tmp_path: Path, capsys: pytest.CaptureFixtu
         "photos: 1 shown otherwise by viewers: wide.png (a color space (cICP), by which viewers change its colors); "
         "models see the stored pixels\n"
     ) in capsys.readouterr().err
+
+
+@needs_decoder
+@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK"])
+def test_a_progressive_jpeg_that_ends_behind_one_of_its_scans(mode: str) -> None:
+    """Neither Pillow nor libjpeg-turbo says a word: it is blurred, or coarse."""
+    data = encoded("JPEG", mode, progressive=True)
+    begins = [place for place in range(len(data) - 1) if data[place : place + 2] == b"\xff\xda"]
+    assert len(begins) > 5
+    for place in begins[1:]:
+        with pytest.raises(ValueError, match=r"^damaged: scans are missing at its end$"):
+            check_whole(data[:place] + b"\xff\xd9")
+    # a whole one behind it does not count
+    with pytest.raises(ValueError, match=r"^damaged: scans are missing at its end$"):
+        check_whole(data[: begins[3]] + b"\xff\xd9" + data)
+
+
+def png_of(rows: bytes, *, interlaced: bool = False, checksum: int = 0) -> bytes:
+    """A grey PNG of 13 x 11 pixels with packed rows; `checksum` changes that of the pixels."""
+    head = struct.pack(">IIBBBBB", 13, 11, 8, 0, 0, 0, interlaced)
+    packed = zlib.compress(rows)
+    chunks = [(b"IHDR", head, 0), (b"IDAT", packed[:9], 0), (b"IDAT", packed[9:], checksum), (b"IEND", b"", 0)]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content) ^ changed)
+        for kind, content, changed in chunks
+    )
+
+
+GREY = np.random.default_rng(3).integers(0, 255, (11, 13), np.uint8)
+STEPS = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
+"""First row and column of the passes of an interlaced PNG, and how far the next ones are."""
+
+
+@pytest.mark.parametrize("interlaced", [False, True])
+def test_rows_of_a_png(interlaced: bool) -> None:
+    passes = [GREY[top::down, left::right] for top, left, down, right in STEPS] if interlaced else [GREY]
+    rows = b"".join(b"\0" + row.tobytes() for each in passes for row in each)
+    whole = png_of(rows, interlaced=interlaced)
+    assert (np.asarray(Image.open(io.BytesIO(whole))) == GREY).all()
+    for each in (whole, whole + b"behind", png_of(rows + b"more", interlaced=interlaced)):
+        check_whole(each)
+    for count in (len(rows) - 1, len(rows) - 14, 14):
+        cut = png_of(rows[:count], interlaced=interlaced)
+        with pytest.raises(ValueError, match=r"^damaged: pixels are missing at its end$"):
+            check_whole(cut)
+    with pytest.raises(ValueError, match=r"^damaged: chunk IDAT with another checksum$"):
+        check_whole(png_of(rows, interlaced=interlaced, checksum=1))
+    for place in range(len(whole) - 12, len(whole)):
+        with pytest.raises(ValueError, match=r"^damaged: "):
+            check_whole(whole[:place])
+
+
+def test_a_stream_of_pixels_that_does_not_end() -> None:
+    """The checksum of the pixels is missing, or another one."""
+    packed = zlib.compress(b"".join(b"\0" + row.tobytes() for row in GREY))
+    whole = png_of(zlib.decompress(packed))
+    for tail in (b"", b"abcd"):
+        content = packed[:-4] + tail
+        head = whole[: whole.index(b"IDAT") - 4]
+        chunk = struct.pack(">I", len(content)) + b"IDAT" + content + struct.pack(">I", zlib.crc32(b"IDAT" + content))
+        with pytest.raises(ValueError, match=r"^damaged: "):
+            check_whole(head + chunk + whole[-12:])

@@ -11,6 +11,7 @@ import io
 import re
 import struct
 import warnings
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -46,6 +47,16 @@ _PROFILE_HEADER = 128
 """Bytes of the header of an ICC profile."""
 MAX_PROFILE_BYTES = 2**20
 """Largest ICC profile that a crop keeps: Pillow opens no PNG with a larger one."""
+_FRAMES = (0xC0, 0xC1, 0xC2)
+"""Frames of baseline, extended and progressive JPEGs."""
+
+_CRITICAL = (b"IHDR", b"PLTE", b"IDAT", b"IEND")
+_PNG_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+"""Values of a pixel of a PNG, by its type of colours."""
+
+_ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+"""Of each pass of an interlaced PNG, the first column and row, and how far the next ones are."""
+
 _PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_HEADER = 33
 """Bytes of a PNG that have its size and bits."""
@@ -297,21 +308,63 @@ def can_check_jpegs() -> bool:
 
 
 def check_whole(data: bytes) -> None:
-    """Raise ValueError for damage that Pillow decodes: a JPEG with a warning of its decoder, a PNG without an end.
+    """Raise ValueError for damage that Pillow decodes: a JPEG with a warning of its decoder, missing scans or rows.
 
-    Pillow drops the warnings of libjpeg-turbo, such as of a scan that ends early, behind which it paints one colour.
+    Pillow drops the warnings of libjpeg-turbo, such as of a scan that ends early, behind which it paints one colour,
+    and those of rows that a PNG lacks. A progressive JPEG that ends behind one of its scans is decoded without any.
     """
     if is_png(data):
-        _, end = png_chunks(data)
-        if end is None or end > len(data):
-            raise ValueError("damaged: no end (IEND)")
+        _check_whole_png(data)
     elif can_check_jpegs():
         import simplejpeg
 
+        plain = without_metadata(data)
         try:
-            simplejpeg.decode_jpeg(without_metadata(data), strict=True)
+            simplejpeg.decode_jpeg(plain, strict=True)
         except ValueError as error:
             raise ValueError(f"damaged: {error}") from None
+        if not _has_all_scans(plain):
+            raise ValueError("damaged: scans are missing at its end")
+
+
+def _has_all_scans(data: bytes) -> bool:
+    """Whether the scans of a JPEG have every coefficient of every component, to its last bit."""
+    # by component, the lowest bit of each coefficient that a scan has brought
+    bits = dict[int, list[int | None]]()
+    for marker, _, start, end in _markers(data):
+        segment = data[start + 2 : end]
+        if marker == _END:
+            break
+        if marker in _FRAMES:
+            bits = {segment[6 + 3 * place]: [None] * 64 for place in range(segment[5])}
+        elif marker == _SCAN:
+            first, last, precision = segment[-3:]
+            for component in segment[1 : 1 + 2 * segment[0] : 2]:
+                bits[component][first : last + 1] = [precision & 15] * (last + 1 - first)
+    return all(each == [0] * 64 for each in bits.values())
+
+
+def _check_whole_png(data: bytes) -> None:
+    """Raise ValueError for a PNG without an end, with a chunk that has another checksum, or with too few pixels."""
+    if png_chunks(data)[1] is None:
+        raise ValueError("damaged: no end (IEND)")
+    unpacked = 0
+    stream = zlib.decompressobj()
+    for kind, content, checksum in _png_chunks(data):
+        if kind in _CRITICAL and zlib.crc32(kind + content) != checksum:
+            raise ValueError(f"damaged: chunk {kind.decode()} with another checksum")
+        if kind == b"IHDR":
+            width, height, depth, colours, _, _, is_interlaced = struct.unpack(">IIBBBBB", content)
+        if kind == b"IDAT":
+            try:
+                unpacked += len(stream.decompress(content))
+            except zlib.error as error:
+                raise ValueError(f"damaged: {reason(error)}") from None
+    bits = depth * _PNG_CHANNELS[colours]
+    passes = _ADAM7 if is_interlaced else [(0, 0, 1, 1)]
+    sizes = [(-((left - width) // right), -((top - height) // down)) for left, top, right, down in passes]
+    if unpacked < sum(rows * (1 + (columns * bits + 7) // 8) for columns, rows in sizes if columns) or not stream.eof:
+        raise ValueError("damaged: pixels are missing at its end")
 
 
 def is_png(data: bytes) -> bool:
@@ -323,14 +376,25 @@ def png_chunks(data: bytes) -> tuple[dict[bytes, bytes], int | None]:
     """The first chunk of each kind of a PNG, and the place after its end; None without an end."""
     chunks: dict[bytes, bytes] = {}
     place = len(_PNG)
-    while place + 8 <= len(data):
-        length = int.from_bytes(data[place : place + 4], "big")
-        kind = data[place + 4 : place + 8]
-        chunks.setdefault(kind, data[place + 8 : place + 8 + length])
-        place += length + 12
-        if kind == b"IEND":
+    for kind, content, checksum in _png_chunks(data):
+        chunks.setdefault(kind, content)
+        place += len(content) + 12
+        if kind == b"IEND" and checksum is not None:
             return chunks, place
     return chunks, None
+
+
+def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes, int | None]]:
+    """Kind, content and checksum of each chunk of a PNG up to its end; without a checksum where the data end before."""
+    place = len(_PNG)
+    kind = b""
+    while place + 8 <= len(data) and kind != b"IEND":
+        length = int.from_bytes(data[place : place + 4], "big")
+        kind = data[place + 4 : place + 8]
+        end = place + 8 + length
+        checksum = int.from_bytes(data[end : end + 4], "big") if end + 4 <= len(data) else None
+        yield kind, data[place + 8 : end], checksum
+        place = end + 4
 
 
 def size_in_header(path: Path) -> tuple[int, int]:
