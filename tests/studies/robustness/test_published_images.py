@@ -203,6 +203,9 @@ def test_the_benchmark_of_a_notice(names: list[str], benchmark: str) -> None:
     images = pd.DataFrame({"crop": [None]})
     assert f"not all of {benchmark}: no official numbers" in notice(family, params, images, imagenet())
     assert f"all of {benchmark}." in notice(family, params, images, imagenet(), is_official=True)
+    own = class_table([("cat", "cat")], "here")
+    of_own = "Measured without a reference: no published numbers are of these images."
+    assert notice(family, params, images, own) == f"Published images, unverified. {of_own}"
     if "3dcc" not in names:
         made = StudyParams.model_validate({"corruptions": {"names": names}})
         assert f"No official {benchmark} numbers: a subset" in notice(family, made, images, imagenet())

@@ -95,7 +95,8 @@ def notice(
     published digests: exchanged or resized images show in the card's pixels_sha256 alone.
     """
     if not classes.is_imagenet:
-        return WITHOUT_REFERENCE
+        is_made = family.section_in(params).published is None
+        return WITHOUT_REFERENCE if is_made else f"Published images, unverified. {WITHOUT_REFERENCE}"
     if family.section_in(params).published is None:
         found = family.notice_if_made.format(benchmark=family.benchmark_of(params))
     elif is_official:
