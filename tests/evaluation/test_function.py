@@ -222,3 +222,37 @@ def test_a_model_by_its_name_is_measured_as_by_the_command(folder: Path, mine: s
     assert again.model.path is None
     with pytest.raises(CleansetError, match="precision='float32': goes with the name of a model"):
         cleanset.evaluate(by_colour, folder, to_tensor, precision="float32")
+
+
+def whole(image: Image.Image) -> Tensor:
+    return torch.from_numpy(np.array(image.resize((4, 4)))).permute(2, 0, 1)
+
+
+def test_pixels_of_another_range_are_refused(folder: Path) -> None:
+    """A network that tells classes at pixels in 0..1 alone, and one at 0 to 255 alone; another class otherwise."""
+
+    def only(low: float, high: float) -> Any:
+        def answer(pixels: Tensor) -> Tensor:
+            logits = by_colour(pixels.double() / pixels.max()).double()
+            is_other = not low < float(pixels.max()) <= high
+            return logits + 100 * is_other * torch.eye(1000, dtype=torch.float64)[7]
+
+        return answer
+
+    with pytest.raises(CleansetError, match="uint8 pixels, 0 to 255, and is correct on 0 of 3 images"):
+        cleanset.evaluate(only(0, 1), folder, whole, name="net")
+    with pytest.raises(CleansetError, match=r"float32 pixels, 0 to 1, .* on 2: end the transform with PILToTensor"):
+        cleanset.evaluate(only(1, 255), folder, to_tensor, name="net")
+    assert cleanset.evaluate(only(1, 255), folder, whole).accuracy == 2 / 3
+
+
+def test_outputs_from_0_to_1_are_noted(tmp_path: Path) -> None:
+    for number in range(40):
+        draw(tmp_path / "n01440764" / f"{number}.png", (255, 6 * number, 0))
+
+    def squashed(pixels: Tensor) -> Tensor:
+        return (by_colour(pixels) - 5).sigmoid()
+
+    found = cleanset.evaluate(squashed, tmp_path, to_tensor)
+    assert "all outputs are from 0 to 1" in str(found).replace("\n", " ")
+    assert "all outputs are from 0 to 1" in found.as_dict()["models"][0]["notes"][0]

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
+from pydantic import JsonValue
 from rich.console import Console
 
 from cleanset.edition.params import BATCH_SIZE, read_params
@@ -54,6 +55,10 @@ WIDTH = 80
 """Columns of the printed results."""
 # share of the range of the logits by which they may differ in another batch: what bfloat16 rounds off
 BATCH_TOLERANCE = 0.01
+LEVELS = 255
+"""The largest pixel of 8 bits."""
+MIN_BETTER = 2
+"""How many times as many images have to be correct with scaled pixels before the pixels are refused."""
 EXPECTED_PREDICTIONS = (
     "expected a callable on batches with transform=, a file that ends in .csv or .parquet, a table with the column "
     "image, or an array in the order of the set"
@@ -236,8 +241,8 @@ def evaluate(
     if transform is None:
         raise InputError(f"{named}: no transform; expected one from a PIL image to a tensor, such as timm's")
 
-    predictions, deterministic = predict(model, opened, transform, name=named, batch_size=batch_size)
-    return Results(opened, measured_model(named, predictions, opened, {"deterministic": deterministic}), predictions)
+    predictions, record = predict(model, opened, transform, name=named, batch_size=batch_size)
+    return Results(opened, measured_model(named, predictions, opened, record), predictions)
 
 
 def _by_name(edition: Edition, wanted: Arguments, out: Path | None) -> Results:
@@ -309,8 +314,9 @@ def predict(
     transform: Callable[[Image.Image], object],
     name: str,
     batch_size: int,
-) -> tuple[pd.DataFrame, bool]:
-    """The predictions of a model, and whether its first batch gives the same logits again, and among other images.
+) -> tuple[pd.DataFrame, dict[str, JsonValue]]:
+    """The predictions of a model, and a record: whether its first batch gives the same logits again, and among other
+    images (`deterministic`), and a note on outputs that are likely no logits (`outputs`).
 
     Logits are ranked in float64 as `cleanset evaluate` ranks them. Raises CleansetError, naming the model, for an
     exception of the model or the transform, and for a model that does not give finite logits, one for each class, for
@@ -321,6 +327,7 @@ def predict(
     if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size < 1:
         raise InputError(f"batch_size {shown(batch_size)}; expected a whole number, at least 1")
     files = [item.file for item in images.items]
+    labels = np.array([item.class_index for item in images.items])
     columns: dict[str, list[object]] = {}
     deterministic = True
     gate = NetworkGate(name, len(images.classes))
@@ -333,13 +340,56 @@ def predict(
         for number, batch in enumerate(tracked(batches, len(batches), f"evaluate {name}")):
             found = logits_of(batch)
             if number == 0:
+                _check_pixels(model, _inputs(batch, images, transform, name, pool), found, labels[: len(batch)], name)
                 # the transform may be random, too
                 others = batches_to_ask(len(batch))[1:]
                 again = (logits_of([batch[each] for each in numbers]) for numbers in others)
                 deterministic = dependence([found, *again], BATCH_TOLERANCE) is None
             for column, values in top5(found).items():
                 columns.setdefault(column, []).extend(values)
-    return scored_table(images.items, pd.DataFrame({"image_id": files, **columns})), deterministic
+    record: dict[str, JsonValue] = {"deterministic": deterministic}
+    if (note := gate.note) is not None:
+        record["outputs"] = note
+    return scored_table(images.items, pd.DataFrame({"image_id": files, **columns})), record
+
+
+def _check_pixels(
+    model: Callable[[Any], Any], batch: Any, logits: NDArray[np.float64], labels: NDArray[np.int64], name: str
+) -> None:
+    """Raise InputError for pixels from 0 to 255 where the network takes 0 to 1, or the other way round.
+
+    Pixels alone cannot tell: some networks take whole numbers. It is certain where the network is correct on most
+    images once they are scaled, and on few as they are.
+    """
+    import torch
+
+    correct = int((logits.argmax(axis=1) == labels).sum())
+    if not isinstance(batch, torch.Tensor) or batch.is_complex() or 2 * correct >= len(labels):
+        return
+    low, high = float(batch.min()), float(batch.max())
+    if low < 0 or high <= 0:  # normalized
+        return
+    factor = 1 / LEVELS if high > 1 else LEVELS
+    network = model if isinstance(model, torch.nn.Module) else None
+    weight = None if network is None else next(network.parameters(), None)
+    scaled = (batch.double() * factor).to(torch.get_default_dtype() if weight is None else weight)
+    try:
+        found = np.asarray(model(scaled).detach().double().cpu().numpy())
+    except Exception:  # whatever its code raises for pixels that it was not asked for
+        return
+    if found.shape == logits.shape and (better := int((found.argmax(axis=1) == labels).sum())) > max(
+        MIN_BETTER * correct, len(labels) / 2
+    ):
+        kind = str(batch.dtype).removeprefix("torch.")
+        remedy = (
+            "end the transform with ToTensor in place of PILToTensor, or scale in the network"
+            if high > 1
+            else "end the transform with PILToTensor"
+        )
+        raise InputError(
+            f"{name}: the network gets {kind} pixels, {low:g} to {high:g}, and is correct on {correct} of "
+            f"{len(labels)} images; with pixels {'0 to 1' if high > 1 else '0 to 255'} on {better}: {remedy}"
+        )
 
 
 @contextmanager

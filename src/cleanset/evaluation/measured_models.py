@@ -139,6 +139,11 @@ def notes_of(row: MeasuredModel, images: EvaluationSet) -> list[str]:
     notes = []
     if row.is_deterministic is False:
         notes.append(not_deterministic(row.name))
+    outputs = row.record.get("outputs")
+    if isinstance(outputs, str):
+        notes.append(outputs)
+    elif (unlikely := row.measures.unlikely_confidence) is not None:
+        notes.append(f"{row.name}: {unlikely}")
     if row.chose_images:
         notes.append(untested(row.name))
     at_chance = row.measures.overall.is_at_chance(images.predicted_classes)

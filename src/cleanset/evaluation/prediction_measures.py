@@ -87,6 +87,13 @@ class Confusion:
     images: int
 
 
+FAR_BELOW = 20
+"""How many times the mean confidence an accuracy has to be before the confidences are noted."""
+NEARLY_CERTAIN = 0.999
+"""Mean confidence that is noted at an accuracy that is lower by more than FAR_ABOVE."""
+FAR_ABOVE = 0.1
+
+
 @dataclass(frozen=True, slots=True)
 class Measures:
     """The measures of one model on one set."""
@@ -119,6 +126,20 @@ class Measures:
 
     calibration_error: float | None = None
     """The debiased expected calibration error, 0 to 1; None where no probabilities are known."""
+
+    @property
+    def unlikely_confidence(self) -> str | None:
+        """Confidences so far from the accuracy that the outputs are likely on another scale, in words; else None."""
+        found = self.mean_confidence
+        if found is None or self.overall.images < MIN_FOR_CHANCE:
+            return None
+        share = self.overall.share
+        if found < share / FAR_BELOW or (found > NEARLY_CERTAIN and share < 1 - FAR_ABOVE):
+            return (
+                f"mean confidence {found:.4f} at an accuracy of {share:.4f}: its outputs are likely on another scale "
+                "than logits"
+            )
+        return None
 
     @property
     def published_calibration_error(self) -> float | None:

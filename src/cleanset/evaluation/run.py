@@ -22,6 +22,7 @@ from cleanset.images.codec import pixels_sha256
 from cleanset.plumbing.files import partial_shards, remove_abandoned, sha256
 from cleanset.plumbing.json_files import JsonObject, with_digest, write_json
 from cleanset.plumbing.progress import found_in_threads, print_notice
+from cleanset.scoring.checked_network import output_note
 from cleanset.scoring.engine import ScoringRun, Settings, dependence_of, settings_for
 from cleanset.scoring.gate import NetworkError
 from cleanset.scoring.parts import FinishedPart
@@ -149,6 +150,8 @@ def predict(
         with run:
             scores = run.scores(shards)
             record["against_float64"] = _against_float64(run, scores)
+        if (note := output_note(model.loaded.network)) is not None:
+            record["outputs"] = note
     except CleansetError as error:
         text = str(error)
         # an error of a custom network or preprocessing begins with its name already

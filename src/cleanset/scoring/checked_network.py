@@ -14,11 +14,11 @@ class CheckedNetwork(nn.Module):
     def __init__(self, name: str, network: nn.Module, classes: int) -> None:
         super().__init__()
         self.network = network
-        self._gate = NetworkGate(name, classes)
+        self.gate = NetworkGate(name, classes)
 
     def forward(self, pixels: Tensor) -> Tensor:
         """Logits of shape (n, classes) of pixels in [0, 1]."""
-        gate = self._gate
+        gate = self.gate
         try:
             answer = self.network(pixels)
         except torch.OutOfMemoryError:
@@ -35,6 +35,12 @@ class CheckedNetwork(nn.Module):
                 f"expected logits: {remedy}"
             ) from None
         return checked_logits(answer, len(pixels), gate)
+
+
+def output_note(network: nn.Module) -> str | None:
+    """What all answers of a network so far have in common that logits have not, in a sentence; None for nothing."""
+    gates = (module.gate for module in network.modules() if isinstance(module, CheckedNetwork))
+    return next(filter(None, (gate.note for gate in gates)), None)
 
 
 def checked_logits(answer: object, count: int, gate: NetworkGate) -> Tensor:

@@ -8,16 +8,20 @@ import pandas as pd
 
 from cleanset.errors import CleansetError
 from cleanset.evaluation.compare.result_files import ATTACK_RESULTS
+from cleanset.evaluation.measured_models import not_deterministic
 from cleanset.evaluation.measures import measures_frame
 from cleanset.evaluation.models import check_model
 from cleanset.evaluation.rendering import PAGE
+from cleanset.evaluation.sets import SetImages
 from cleanset.evaluation.specs import CommandModel, is_custom
 from cleanset.plumbing.csv_files import write_frame
 from cleanset.plumbing.files import remove_abandoned, write_text
 from cleanset.plumbing.json_files import JsonMapping, with_digest, write_json
 from cleanset.plumbing.waiting import announced
+from cleanset.scoring.checked_network import output_note
 from cleanset.scoring.decoding import worker_processes
-from cleanset.scoring.engine import settings_for
+from cleanset.scoring.engine import dependence_of, settings_for
+from cleanset.scoring.models import LoadedModel
 from cleanset.studies.attacks.attacking import Attacking
 from cleanset.studies.attacks.evaluated_models import EVALUATING, EvaluatedModel, facts_of_models
 from cleanset.studies.attacks.evaluation_results import AttackedModels, content_of
@@ -39,6 +43,9 @@ class Found:
     """By model."""
     problems: dict[tuple[str, str], str] = field(default_factory=dict)
     """By attack and model what prevented a run."""
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    """By model what else its readers must know: answers that depend on more than the image, outputs that are likely no
+    logits."""
 
     def of_model(self, model: str) -> dict[str, pd.DataFrame]:
         """The results on a model, by attack."""
@@ -81,7 +88,20 @@ def attack(evaluated: EvaluatedModel, facts_of_others: Callable[[], JsonMapping]
         return
     if record is not None:
         found.warnings[model] = record
+    found.notes[model] = _notes(evaluated, named.loaded, record)
     found.results.update({(each.name, model): each.results() for each in finished})
+
+
+def _notes(evaluated: EvaluatedModel, loaded: LoadedModel, record: WarningRecord | None) -> list[str]:
+    found = []
+    # the signs say it, where they were looked for
+    if not evaluated.request.warnings and (record is None or not record.warnings):
+        images = evaluated.request.images
+        files = list(images.files)
+        if dependence_of(loaded, SetImages(images.files), files, evaluated.settings) is not None:
+            found.append(not_deterministic(evaluated.spec.text))
+    note = output_note(loaded.network)
+    return [*found, *([] if note is None else [note])]
 
 
 def run(request: AttackRequest) -> AttackedModels:
@@ -112,6 +132,7 @@ def run(request: AttackRequest) -> AttackedModels:
         lines=lines,
         warnings=found.warnings,
         problems=found.problems,
+        notes=found.notes,
     )
     with announced("writing the results and the page of the attacks"):
         write_frame(out / "attack_measures.csv", measures_frame(lines, MEASURE_COLUMNS))

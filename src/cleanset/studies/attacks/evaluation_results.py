@@ -7,6 +7,7 @@ belong into one table. The content of attack_results.json, which `compare` reads
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -52,6 +53,7 @@ class AttackedModels:
     lines: Sequence[Measure]
     warnings: Mapping[str, WarningRecord]
     problems: Mapping[tuple[str, str], str]
+    notes: Mapping[str, Sequence[str]] = MappingProxyType({})
 
     @property
     def images(self) -> EvaluationSet:
@@ -230,7 +232,7 @@ def _threat_limits(evaluated: AttackedModels) -> list[str]:
 
 def limit_lines(evaluated: AttackedModels) -> list[str]:
     """What was not looked for, and which of several models are not tested, in sentences for people."""
-    found = _threat_limits(evaluated)
+    found = [*_threat_limits(evaluated), *(note for notes in evaluated.notes.values() for note in notes)]
     for threat in measured_threats(evaluated):
         models = evaluated.measured(threat)
         found += [_why_untested(evaluated, threat, model) for model in models if len(models) > 1]
@@ -242,6 +244,7 @@ def _limits_of_model(evaluated: AttackedModels, threat: ThreatModel, model: str)
     record = evaluated.warnings.get(model)
     signs = [] if record is None else [each.sign for each in record.warnings]
     found = [f"{model} has signs of gradient masking: {', '.join(signs)}"] if signs else []
+    found += evaluated.notes.get(model, ())
     found += [f"{name} did not run on {of}" for name, of in evaluated.problems if of == model]
     return [*found, *filter(None, [_why_untested(evaluated, threat, model)])]
 

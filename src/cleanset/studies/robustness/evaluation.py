@@ -69,6 +69,8 @@ class Evaluated:
     """The comparability card, by family."""
     random: Collection[str]
     """The models whose answers depend on more than the image."""
+    outputs: Sequence[str] = ()
+    """Notes on models whose outputs are likely no logits."""
     official: Collection[str] = ()
     """The families of which all of a published benchmark was read."""
 
@@ -122,6 +124,7 @@ def run(opened: OpenedStudy) -> Evaluated:
     shown = {each.name: shown_pixels(opened, each) for each in plans}
 
     from cleanset.evaluation.models import check_model
+    from cleanset.scoring.checked_network import output_note
     from cleanset.scoring.decoding import worker_processes
     from cleanset.scoring.engine import settings_for
     from cleanset.studies.robustness.answering import StudyModels
@@ -161,12 +164,19 @@ def run(opened: OpenedStudy) -> Evaluated:
         )
         for each in plans
     }
-    limits = [not_deterministic(name) for name in random]
+    outputs = [note for name in opened.stems if (note := output_note(models.load(name).model.network)) is not None]
+    limits = [*(not_deterministic(name) for name in random), *outputs]
     measured = measure(
         opened, notices, out / "measures", out / "metrics", official=official, cards=cards, limits=limits
     )
     evaluated = Evaluated(
-        images=images, measured=measured, notices=notices, cards=cards, random=random, official=official
+        images=images,
+        measured=measured,
+        notices=notices,
+        cards=cards,
+        random=random,
+        official=official,
+        outputs=outputs,
     )
     write_results(content(evaluated, official), images.name, opened.stems, out=out, hub=opened.hub)
     return evaluated
@@ -185,7 +195,9 @@ def content(evaluated: Evaluated, official: Collection[str]) -> dict[str, object
             "official": name in official,
             "selection": images.selections[0],
             "models": [
-                model | {"deterministic": model["model"] not in evaluated.random}
+                model
+                | {"deterministic": model["model"] not in evaluated.random}
+                | _notes(str(model["model"]), evaluated.outputs)
                 for model in _models(line for line in lines if line.selection == images.selections[0])
             ],
         }
@@ -196,6 +208,11 @@ def content(evaluated: Evaluated, official: Collection[str]) -> dict[str, object
         "set": {**images.facts.as_json(), "images": len(images.items)},
         "families": families,
     }
+
+
+def _notes(model: str, outputs: Sequence[str]) -> dict[str, object]:
+    notes = [each for each in outputs if each.startswith(f"{model}: ")]
+    return {"notes": notes} if notes else {}
 
 
 def _models(lines: Iterable[Measure]) -> list[dict[str, object]]:
@@ -268,6 +285,7 @@ def as_text(evaluated: Evaluated) -> Group:
             parts += [Text(), paired.in_terminal(), Text(f"{MEANING_OF_P}."), Text()]
         parts += [Text(evaluated.notices[name]), Text(evaluated.cards[name].line)]
     parts += [Text(), Text(INTERVALS_NOTE), *(Text(not_deterministic(name)) for name in evaluated.random)]
+    parts += map(Text, evaluated.outputs)
     return Group(*parts)
 
 
