@@ -8,7 +8,8 @@ NotComparableError. `__version__` is the version of the installed package. Nothi
 for. What `__all__` names is public; the rest may change without notice.
 """
 
-from typing import TYPE_CHECKING
+# as type checkers read it; the module typing takes most of the time of this import
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from cleanset.api.changes import change_background, changes, corrupt, perturb, watermark

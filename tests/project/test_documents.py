@@ -45,6 +45,8 @@ STUDY = "cleanset study analyse imagenet/published/ratings/advpp.csv"
 FETCH = "cleanset fetch https://…/cleanset.git standard --out standard"
 ARCHIVE = "ILSVRC2012_img_val.tar"
 NOT_RUN = {
+    "cleanset attacks evaluate standard --model standard --attacks pgd,my_attack:Steps --eps 2/255 --out out": ""
+    "tests/api/test_pages.py runs the attack",
     "cleanset plan": "tests/planning/test_edition.py plans the sample and the ImageNet edition",
     "$ cleanset plan studies/attacks": "shows the ImageNet edition's plan: "
     "tests/studies/attacks/test_planning.py plans a small study",
@@ -183,6 +185,9 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/contest.md", "yaml"): 1,
         ("docs/contest.md", "python"): 1,
         ("docs/evaluate.md", "csv"): 1,
+        # tests/api/test_pages.py
+        ("docs/extending.md", "python"): 2,
+        ("docs/extending.md", "yaml"): 2,
         ("docs/formats.md", ""): 1,
         ("docs/gradient_masking.md", "text"): 1,
         ("docs/install.md", "dockerfile"): 1,
@@ -196,6 +201,7 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/predictions.md", "python"): 1,
         ("docs/publish.md", "nginx"): 1,
         ("docs/published_set.md", "text"): 1,
+        ("docs/python.md", "python"): 7,
         ("docs/reference/attacks.md", "yaml"): 1,
         ("docs/reference/review.md", "yaml"): 1,
         ("docs/reference/study_params.md", "yaml"): 1,

@@ -131,7 +131,9 @@ def watermark(images: Any, *, font: str | Path | None = None) -> Any:
 
     """
     from cleanset.plumbing.files import sha256_of
-    from cleanset.studies.robustness.watermarks.changes import FontFile, watermarked
+
+    with needs_extra(EXTRA):
+        from cleanset.studies.robustness.watermarks.changes import FontFile, watermarked
 
     of_font = None
     if font is not None:

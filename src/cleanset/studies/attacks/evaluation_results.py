@@ -6,8 +6,7 @@ belong into one table. The content of attack_results.json, which `compare` reads
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -53,7 +52,7 @@ class AttackedModels:
     lines: Sequence[Measure]
     warnings: Mapping[str, WarningRecord]
     problems: Mapping[tuple[str, str], str]
-    notes: Mapping[str, Sequence[str]] = MappingProxyType({})
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def images(self) -> EvaluationSet:
