@@ -103,6 +103,10 @@ docs: setup  ## the site of docs/ in build/docs, to be read without a network
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 	@echo 'The site is build/docs/index.html'
 
+release: setup  ## [DRY=1]: sdist and wheel in dist/, checked; with DRY=1 of what is there, with what a release lacks
+	pip install --quiet build twine
+	python release/build.py $(if $(DRY),--dry-run)
+
 real: setup  ## build an edition of real photographs (CLEANSET_REAL: their folder) and compare its numbers
 	@test -n "$(CLEANSET_REAL)" || test -d ../shared/real || { echo 'say where they are: make real CLEANSET_REAL=…'; exit 1; }
 	pytest tests/real --real-precision float64

@@ -1,4 +1,4 @@
-"""Build a release: sdist and wheel in dist/, checked, from the files of a commit. `make release` runs it; docs/release.md.
+"""Build a release: sdist and wheel in dist/, checked, from the files of a commit (`make release`; docs/release.md).
 
 The address of the repository is in pyproject.toml alone (`project.urls`, Repository), and so is the version. The links
 of the README, which are relative, become links to the files of this version there, so that they work on a package page.

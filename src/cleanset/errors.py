@@ -52,6 +52,13 @@ class NotComparableError(CleansetError):
     """Results that are not of the same images, or names of results that are not different."""
 
 
+def written_by_newer(where: object, found: str, expected: str) -> str:
+    """The message on a file of a newer version: what it has, and what this version knows."""
+    return (
+        f"{where}: written by a newer version of cleanset: {found}; this version reads {expected}: install a newer one"
+    )
+
+
 def one_line(text: str) -> str:
     """The text with every character that is not printable escaped: line breaks, NEL, U+2028, controls, surrogates."""
     if text.isprintable():

@@ -199,7 +199,10 @@ LINES = manifest_csv([WHOLE, CROPPED], imagenet()).splitlines()
     ("lines", "message"),
     [
         ([], "m, line 1, column 1: nothing; expected model: export or fetch the set again, or use the version of"),
-        ([LINES[0] + ",x"], "m, line 1, column 23: x; expected "),
+        (
+            [LINES[0] + ",x"],
+            "m, line 1: written by a newer version of cleanset: columns x; this version reads ",
+        ),
         ([LINES[0].replace(",source_confidence", "")], "m, line 1, column 9: ilsvrc_class; expected source_confi"),
         (["model,wnid"], "m, line 1, column 3: nothing; expected class_index: "),
         (["\0" * 500], r"m, line 1, column 1: (\\x00)+.*….* \(2,000 characters\); expected model: "),

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, written_by_newer
 from cleanset.evaluation.comparability import CLEAN_ACCURACY, RESULTS_FORMAT, ComparabilityCard
 from cleanset.evaluation.measured_models import not_deterministic
 from cleanset.evaluation.measures import Measure
@@ -185,6 +185,9 @@ def check_format(content: JsonMapping, name: str) -> None:
     """Raise CleansetError, which names the command that writes it anew, for results of another format."""
     if content.get("format") == RESULTS_FORMAT or ("models" not in content and "families" not in content):
         return
+    found = content.get("format", 1)
+    if isinstance(found, int) and found > RESULTS_FORMAT:
+        raise CleansetError(written_by_newer(name, f"format {found}", str(RESULTS_FORMAT)))
     command = "evaluate"
     if "families" in content:
         command = "attacks evaluate" if "attacks" in content else "robustness evaluate"
