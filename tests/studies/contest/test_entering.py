@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +54,13 @@ def with_chunk(kind: bytes, content: bytes) -> bytes:
     return saved(textured(2), pnginfo=info)
 
 
+def bomb() -> bytes:
+    """A PNG of 60,000 x 60,000 pixels, by its header."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
+    small = saved(textured(2))
+    return small[:12] + header + struct.pack(">I", zlib.crc32(header)) + small[33:]
+
+
 def turned(image: Image.Image) -> bytes:
     exif = image.getexif()
     exif[0x0112] = 6
@@ -68,6 +78,10 @@ def turned(image: Image.Image) -> bytes:
         (with_chunk(b"gAMA", (99_999).to_bytes(4, "big")), "a gamma"),
         (with_chunk(b"acTL", bytes(8)), "animat"),
         (turned(textured(2)), "an EXIF orientation"),
+        (saved(textured(2), transparency=(1, 2, 3)), "without transparency"),
+        (saved(textured(2))[:-40], "image file is truncated"),
+        (saved(Image.fromarray(np.zeros((64, 64), np.uint16))), "mode I;16"),
+        (bomb(), r"3600000000 pixels\) exceeds limit"),
         (saved(textured(2, 65).crop((0, 0, 65, 64))), "65 x 64 pixels; expected a square image"),
         (saved(textured(2, 183)), "183 x 183 pixels; expected 16 to 182 a side"),
     ],
@@ -76,6 +90,32 @@ def test_refused_images(data: bytes, message: str, made: OnDisk) -> None:
     """People see what models see: nothing but pixels, and no more of them than every defence sees."""
     with pytest.raises(CleansetError, match=message):
         made.enter(made.mail("blue-1", {"x.png": data}))
+
+
+NAMES = ["x.png.exe", "x.gif", "x\x1b[0m.png", "x\n.png", "-x.png", "a/x.png", f"{'x' * 101}.png"]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
+def test_refused_names(name: str, made: OnDisk) -> None:
+    folder = made.mail("blue-1", {})
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_bytes(saved(textured(2)))
+    with pytest.raises(CleansetError, match=r"mail/blue-1 \(submission\): images.0.file: expected a name of letters"):
+        made.enter(folder)
+
+
+def test_links_and_pipes_are_refused(made: OnDisk) -> None:
+    """At once, and whatever a link leads to."""
+    folder = made.mail("blue-1", {"x.png": saved(textured(2))})
+    os.mkfifo(folder / "y.png")
+    (folder / "z").symlink_to(made.edition)
+    for name in ("y.png", "z"):
+        with pytest.raises(CleansetError, match=rf"{name}: a link or pipe; expected a file or folder"):
+            made.enter(folder)
+        (folder / name).unlink()
+    (made.edition / "mail" / "linked").symlink_to(folder)
+    with pytest.raises(CleansetError, match="linked: a link or pipe"):
+        made.enter(made.edition / "mail" / "linked")
 
 
 def test_an_allowed_gamma(made: OnDisk) -> None:
@@ -162,7 +202,7 @@ def test_what_is_no_entry(content: object, message: str, made: OnDisk) -> None:
 
 
 def test_a_defence_in_a_folder(made: OnDisk) -> None:
-    """All files beside it are its program's, with their digests; links are refused."""
+    """All files beside it are its program's, with their digests."""
     folder = made.yaml(
         "d/defence.yaml", {"name": "red/tool", "open": False, "program": {"command": ["sh", "run.sh"]}}
     ).parent
@@ -172,15 +212,8 @@ def test_a_defence_in_a_folder(made: OnDisk) -> None:
     program = replay(read(made.folder)).defences["red/tool"].defence.program
     assert program is not None
     assert program.files == {"lib/part.txt": digest(b"p"), "run.sh": digest(b"exit 1")}
-    (folder / "link").symlink_to("/etc/passwd")
-    with pytest.raises(CleansetError, match="a link; expected a file or folder"):
-        made.enter(folder)
-    model = {
-        "name": "red/model",
-        "open": False,
-        "model": {"role": "standard", "confidence": "softmax", "threshold": 0.9},
-    }
-    folder = made.yaml("m/defence.yaml", model).parent
+    model = {"role": "standard", "confidence": "softmax", "threshold": 0.9}
+    folder = made.yaml("m/defence.yaml", {"name": "red/model", "open": False, "model": model}).parent
     made.text(folder / "run.sh", "")
     with pytest.raises(CleansetError, match=r"beside the defence\.yaml of a model"):
         made.enter(folder)

@@ -89,7 +89,8 @@ def test_an_image_is_not_published_before_its_week_ends() -> None:
 
 
 def test_two_judges_are_too_few() -> None:
-    files = contest([submission("red", ["x"])], judged(["x"], JUDGES[:2]))
+    """Though one sends the same answers twice."""
+    files = contest([submission("red", ["x"])], judged(["x"], [*JUDGES[:2], JUDGES[0]]))
     assert course(files, WON).stage == "open"
     assert on(files, WON).waits_for == ("verdicts", "last_run")
 

@@ -50,9 +50,9 @@ def read_content(path: Path) -> dict[str, object]:
 
 
 def refuse_link(path: Path) -> None:
-    """Raise CleansetError for a link: its target may be any file of the organizers."""
-    if path.is_symlink():
-        raise CleansetError(f"{path}: a link; expected a file or folder: put a copy of its target in its place")
+    """Raise CleansetError for a link, whose target may be any file of the organizers, and for a pipe."""
+    if path.is_symlink() or path.is_fifo():
+        raise CleansetError(f"{path}: a link or pipe; expected a file or folder: put a copy of its target in its place")
 
 
 def files_in(folder: Path) -> dict[str, Path]:
