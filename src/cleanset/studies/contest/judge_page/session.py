@@ -121,17 +121,17 @@ class JudgeSession:
         # random names: a digest could be looked up in the published manifests
         self.tokens = {digest: secrets.token_urlsafe(12) for digest in digests}
         """By SHA-256, the name of an image in the browser, drawn anew for each server."""
-        self.size = cache(self._size)
-        """Width and height of an image, in pixels; None if it cannot be shown."""
+        self._size = cache(lambda sha256: decode_file(self.photos.read(sha256), short(sha256)).size)
         self.left_last: JudgeTask | None = None
         """The image that was left for later by the last key; None after another one."""
         self._folder = folder / "answers" / judge
         self._entered = contest.judges.get(judge, JudgeRecord()).answers
         self._read_saved()
 
-    def _size(self, sha256: str) -> tuple[int, int] | None:
+    def size(self, sha256: str) -> tuple[int, int] | None:
+        """Width and height of an image, in pixels; None as long as it cannot be shown."""
         with suppress(CleansetError):
-            return decode_file(self.photos.read(sha256), short(sha256)).size
+            return self._size(sha256)
         return None
 
     def _file(self, week: datetime.date) -> Path:

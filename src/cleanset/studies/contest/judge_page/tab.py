@@ -46,8 +46,9 @@ class JudgeKey(SentKey):
 
 
 class JudgeTab:
-    """`pressed`: the number of the last key answered; `notice`: one line to the judge, `is_error`: nothing was saved.
+    """A tab: what it asks, and what each key does.
 
+    `pressed`: the number of the last key answered; `notice`: one line to the judge, `is_error`: nothing was saved.
     A notice never names a file, since its name or folder might give the image away: that goes to the terminal.
     """
 
@@ -92,7 +93,7 @@ class JudgeTab:
 
     def press(self, sent: JudgeKey) -> None:
         """Carry out a key."""
-        # first: the browser sends it again if the terminal cannot be written either
+        # counted first: else the browser would send it for ever where even the terminal cannot be written
         self.pressed += 1
         self._tell("")
         action = STATES[self.state].get(sent.key)
