@@ -84,3 +84,23 @@ def test_workers_import_it_first() -> None:
 
     assert PRELOADED[0] == "cleanset.plumbing.safe_imports"
     assert not {name.partition(".")[0] for name in PRELOADED} & set(LOOKING_AROUND)
+
+
+WITHOUT_COMPILER = """
+import sys, timm, torch, torchvision
+print("sympy" in sys.modules, "torch._dynamo" in sys.modules)
+boxes = [torch.tensor([[0.0, 0.0, 4.0, 4.0]])]
+print(torchvision.ops.roi_align(torch.arange(64.0).reshape(1, 1, 8, 8), boxes, 2).flatten().tolist())
+import torch._dynamo.utils
+supported = torchvision.ops.roi_align.__globals__["is_compile_supported"]
+print(supported("cpu") is torch._dynamo.utils.is_compile_supported("cpu"))
+print(torch.compile(torch.relu, backend="eager")(torch.tensor([-1.0, 2.0])).tolist())
+"""
+
+
+@pytest.mark.long
+def test_torchvision_is_imported_without_the_compiler_of_torch() -> None:
+    """What needs the compiler imports it, and gets the real one."""
+    done = subprocess.run(code_command(WITHOUT_COMPILER), capture_output=True, text=True, check=True)
+    # by hand: bilinear means of four points in each quarter of the box from 0 to 4
+    assert done.stdout.splitlines() == ["False False", "[9.0, 11.0, 25.0, 27.0]", "True", "[0.0, 2.0]"]

@@ -9,6 +9,9 @@ It may be a stranger's, and four libraries look there when they are imported:
 - cv2 puts an empty entry into LD_LIBRARY_PATH, so that every program that is started afterwards looks there for its
   libraries.
 
+It also keeps torchvision from importing torch's compiler, with sympy and triton, for one function: a second of
+processor time, over a third of what torch, torchvision and timm take, in each process of a run.
+
 The programs and worker processes of this package import it first; where the package is used from Python, nothing does.
 """
 
@@ -16,6 +19,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import chdir
+from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -45,18 +49,45 @@ class _FromRoot(Loader):
         _drop_empty_entries("LD_LIBRARY_PATH")
 
 
+COMPILER = "torch._dynamo"
+"""torch's compiler, and below it the module with the function that torchvision imports."""
+COMPILER_UTILS = f"{COMPILER}.utils"
+
+
+class _WithoutCompiler(_FromRoot):
+    """Runs torchvision's code with stand-ins of the compiler, which is imported when the function is called."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        # torch itself sees the compiler as it is
+        import_module("torch")
+        if COMPILER in sys.modules:
+            self._loader.exec_module(module)
+            return
+        sys.modules |= {name: ModuleType(name) for name in (COMPILER, COMPILER_UTILS)}
+        vars(sys.modules[COMPILER_UTILS])["is_compile_supported"] = _is_compile_supported
+        try:
+            self._loader.exec_module(module)
+        finally:
+            del sys.modules[COMPILER], sys.modules[COMPILER_UTILS]
+
+
+def _is_compile_supported(device_type: str) -> Any:
+    return import_module(COMPILER_UTILS).is_compile_supported(device_type)
+
+
 class _Finder(MetaPathFinder):
-    """Finds the modules of LOOKING_AROUND as the other finders do, with another loader."""
+    """Finds torchvision and the modules of LOOKING_AROUND as the other finders do, with another loader."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname not in LOOKING_AROUND:
+        loader = _WithoutCompiler if fullname == "torchvision" else _FromRoot
+        if fullname not in LOOKING_AROUND and loader is _FromRoot:
             return None
         others = (each.find_spec(fullname, path, target) for each in sys.meta_path if each is not self)
         spec = next(filter(None, others), None)
         if spec is not None and spec.loader is not None:
-            spec.loader = _FromRoot(spec.loader)
+            spec.loader = loader(spec.loader)
         return spec
 
 

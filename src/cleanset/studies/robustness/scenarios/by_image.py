@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 
 from cleanset.statistics.basics import LEVEL, Floats, Ints, positive_p
 from cleanset.statistics.differences import holm
@@ -100,6 +99,9 @@ def by_image(
 
 def within_test(source: str, means: Floats) -> Source:
     """The F test of a factor whose levels every image was seen in; `means`: images x levels."""
+    # takes half a second, which attacks on the changes of scenarios do without
+    from scipy import stats
+
     images, count = means.shape
     df = count - 1
     centred = means - means.mean(axis=0) - means.mean(axis=1, keepdims=True) + means.mean()
@@ -127,6 +129,8 @@ def _products(centred: Floats) -> Floats:
 
 def between_test(source: str, means: Floats, classes: Ints) -> Source:
     """The F test of a factor that differs between images, whose means are given; `classes`: the level of each."""
+    from scipy import stats
+
     residual, residual_df = _within_classes(means, classes)
     groups = [means[classes == each] for each in np.unique(classes)]
     df = len(groups) - 1
@@ -166,6 +170,8 @@ def _within_classes(means: Floats, classes: Ints) -> tuple[float, int]:
 
 def _term(factor: str, level: object, estimate: float, error: float, df: int) -> Term:
     """A term with its test; without one where the images do not vary."""
+    from scipy import stats
+
     if not error > 0 or df < 1:
         return Term(
             factor=factor,

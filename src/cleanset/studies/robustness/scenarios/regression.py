@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.validation import shown
@@ -123,6 +122,9 @@ def in_closed_form(design: Design) -> Fit:
 
 def _regression(design: Design, fit: Fit) -> dict[str, pd.DataFrame]:
     """The tables of a fit."""
+    # takes half a second, which attacks on the changes of scenarios do without
+    from scipy import stats
+
     df = design.residual_df
     # what rounding leaves of 0 would make t and p arbitrary numbers
     fit = _without_rounding(fit, design.observed)
@@ -166,6 +168,8 @@ def _without_rounding(fit: Fit, observed: Floats) -> Fit:
 
 def _anova(design: Design, fit: Fit, residual_ss: float) -> pd.DataFrame:
     """The analysis of variance: source, ss, df, ms, f, p; NaN where a row has none."""
+    from scipy import stats
+
     factor_df = [len(levels) - 1 for levels in design.levels]
     ss = np.array([fit.factor_ss.sum(), *fit.factor_ss, residual_ss, fit.factor_ss.sum() + residual_ss])
     df = np.array([sum(factor_df), *factor_df, design.residual_df, design.observed.size - 1])
