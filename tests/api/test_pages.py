@@ -25,7 +25,8 @@ def test_the_page_on_python_runs(repository: Path, built: Checkout, tmp_path: Pa
 
 @pytest.mark.slow
 def test_the_page_on_code_of_users_runs(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    attack, weather = blocks(repository, "python", "docs/extending.md")
+    attack, weather, measure = blocks(repository, "python", "docs/extending.md")
+    (tmp_path / "my_measures.py").write_text(measure)
     attacks, corruptions = map(yaml.safe_load, blocks(repository, "yaml", "docs/extending.md"))
     (tmp_path / "my_attack.py").write_text(attack)
     (tmp_path / "my_weather.py").write_text(weather)
@@ -37,6 +38,10 @@ def test_the_page_on_code_of_users_runs(repository: Path, tmp_path: Path, monkey
         draw(tmp_path / "images" / "n01440764" / f"{number}.png", (200, 90 * number, 20))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
+    evaluated = cleanset.evaluate("paints:net", "images", measures=["my_measures:worst_class"])
+    assert "worst_class" in evaluated.table()
+    worst = evaluated.as_dict()["models"][0]["custom_measures"]["my_measures:worst_class"]
+    assert (worst["value"], worst["interval"], len(worst["code"])) == (evaluated.accuracy, [evaluated.accuracy] * 2, 64)
     image = np.zeros((64, 64, 3), np.uint8)
     rainy = cleanset.corrupt(image, "my_weather:rain", severity=1)
     assert 12 <= (rainy == 230).all(axis=2).sum() <= 40 * 12

@@ -256,3 +256,28 @@ def test_outputs_from_0_to_1_are_noted(tmp_path: Path) -> None:
     found = cleanset.evaluate(squashed, tmp_path, to_tensor)
     assert "all outputs are from 0 to 1" in str(found).replace("\n", " ")
     assert "all outputs are from 0 to 1" in found.as_dict()["models"][0]["notes"][0]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("1 / 0", "measuring:mine: raises ZeroDivisionError"),
+        ("'much'", "measuring:mine: gives 'much' for by_colour; expected a finite number"),
+        ("float('nan')", "measuring:mine: gives nan for by_colour; expected a finite number"),
+        ("1, (2,)", r"measuring:mine: gives .* for by_colour; expected a finite number"),
+    ],
+)
+def test_measures_that_give_no_number(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, expected: str
+) -> None:
+    (tmp_path / "measuring.py").write_text(f"def mine(predictions):\n    return {body}\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "measuring", raising=False)
+    with pytest.raises(CleansetError, match=expected):
+        cleanset.evaluate(by_colour, folder, to_tensor, measures=["measuring:mine"])
+
+
+def test_measures_that_are_none(folder: Path) -> None:
+    with pytest.raises(CleansetError, match="--measure 'worst': expected MODULE:NAME of a function"):
+        cleanset.evaluate(by_colour, folder, to_tensor, measures=["worst"])

@@ -57,6 +57,9 @@ class Arguments:
     given: Sequence[GivenModel] = ()
     """Further models, which Python handed over as objects."""
 
+    measures: Sequence[str] = ()
+    """Custom measures of the predictions, by MODULE:NAME."""
+
     factors: Path | None = None
     """File of ImageNet-X's annotations, by whose factors errors are measured, too."""
 
@@ -72,6 +75,7 @@ class Arguments:
         role: str | None,
         restricted: bool,
         factors: Path | None,
+        measure: Sequence[str] | None,
         precision: str | None,
         device: str | None,
         out: Path | None,
@@ -94,6 +98,7 @@ class Arguments:
             restricted=restricted,
             labels=labels_in,
             factors=factors,
+            measures=measure or [],
         )
 
     @property

@@ -61,6 +61,14 @@ def evaluate(
             "beside it.",
         ),
     ] = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODULE:NAME",
+            help="A measure of yours, too: a function of the predictions that gives a value, or value, (low, high); "
+            "repeat it for each.",
+        ),
+    ] = None,
     precision: PrecisionOption = None,
     device: DeviceOption = None,
     out: Annotated[
@@ -96,6 +104,7 @@ def evaluate(
         role=role,
         restricted=restricted,
         factors=factors,
+        measure=measure,
         precision=precision,
         device=device,
         out=out,

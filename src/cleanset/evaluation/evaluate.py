@@ -9,6 +9,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import PACKAGE, CleansetError, install_command, reason
 from cleanset.evaluation.arguments import Arguments
 from cleanset.evaluation.compare.model_index import check_hub, write_results
+from cleanset.evaluation.custom_measures import check_names
 from cleanset.evaluation.factors import factors_of, read_annotations
 from cleanset.evaluation.image_lists import open_set_or_list
 from cleanset.evaluation.measured_models import MeasuredModel, measured_model, results_content
@@ -27,11 +28,13 @@ def request_of(edition: Edition, wanted: Arguments) -> Request[None]:
     specs, score, roles = wanted.models_to_run(edition)
     if wanted.hub is not None:
         check_hub(wanted.hub, [*wanted.names, *wanted.predictions])
+    check_names(wanted.measures)
     annotations = None if wanted.factors is None else read_annotations(wanted.factors)
     images = open_set_or_list(wanted.name, edition, roles, wanted.role)
     if wanted.restricted:
         note = f"predictions among the {images.class_count:,} classes of the images alone"
         images = replace(images, limits=[*images.limits, note], is_restricted=True)
+    images = replace(images, measures=wanted.measures)
     if wanted.labels is not None:
         images = with_studies(images, wanted.labels)
     if annotations is not None:

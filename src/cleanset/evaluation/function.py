@@ -23,6 +23,7 @@ from cleanset.edition.params import BATCH_SIZE, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import InputError, NotComparableError, needs_extra, raised, reason
 from cleanset.evaluation.arguments import Arguments
+from cleanset.evaluation.custom_measures import check_names
 from cleanset.evaluation.image_lists import LIST_SUFFIX, open_set_or_list
 from cleanset.evaluation.measured_models import MeasuredModel, measured_model, results_content, results_json
 from cleanset.evaluation.pairs import Pair, compare_pairwise
@@ -136,7 +137,8 @@ class Results:
 
     def to_pandas(self) -> pd.DataFrame:
         """A row for each measure, with value and ends of its interval."""
-        measures = ((each.name, each.of(self.model.measures)) for each in MEASURES)
+        measures = [(each.name, each.of(self.model.measures)) for each in MEASURES]
+        measures = [*measures, *((each.name, each.found) for each in self.model.custom)]
         rows = [(self.model.name, name, found.value, found.low, found.high) for name, found in measures]
         return pd.DataFrame(rows, columns=["model", "measure", "value", "low", "high"])
 
@@ -182,6 +184,7 @@ def evaluate(
     edition: str | Path = ".",
     role: str | None = None,
     labels: str | Path | None = None,
+    measures: Sequence[str] = (),
     out: str | Path | None = None,
     precision: str | None = None,
     device: str | None = None,
@@ -199,7 +202,8 @@ def evaluate(
     `images` comes from `cleanset.load`, whose transform is taken unless another is given, or the folder of a set, or a
     role of the edition in the folder `edition`, or a list (.csv) of its images. Every image is checked against the
     manifest, or the edition's index. `role`: the model whose rows of a list are taken, if it has several. `name` stands
-    in the results; `labels`: a folder with the files of label sources, for multi-label accuracies. Raises CleansetError
+    in the results; `labels`: a folder with the files of label sources, for multi-label accuracies; `measures`: names of
+    functions of the predictions, MODULE:NAME, that give a value, or value, (low, high). Raises CleansetError
     for anything that does not fit, naming the first image or row.
 
         >>> images = cleanset.load("standard")
@@ -221,12 +225,14 @@ def evaluate(
             precision=precision,
             device=device,
             labels=None if labels is None else Path(labels),
+            measures=measures,
         )
         return _by_name(Edition(Path(edition)), wanted, None if out is None else Path(out))
     for option, value in (("out", out), ("precision", precision), ("device", device)):
         if value is not None:
             raise InputError(f"{option}={shown(str(value))}: goes with the name of a model; expected none")
-    opened = _opened(images, Path(edition), role)
+    check_names(measures)
+    opened = replace(_opened(images, Path(edition), role), measures=measures)
     if labels is not None:
         opened = with_studies(opened, Path(labels))
     of_type = getattr(model, "__name__", type(model).__name__)

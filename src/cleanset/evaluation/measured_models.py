@@ -20,6 +20,7 @@ from cleanset.evaluation.comparability import (
     card_model,
     images_digest,
 )
+from cleanset.evaluation.custom_measures import CustomMeasure, custom_measures
 from cleanset.evaluation.factors import FactorMeasures, measure_factors
 from cleanset.evaluation.multilabel import MultiLabelAccuracy, multilabel_accuracies
 from cleanset.evaluation.pairs import Pair, answers_text, compare_pairwise
@@ -59,6 +60,9 @@ class MeasuredModel:
     """Whether the images were chosen by this model: then its accuracy is no measure of it, and nothing is tested
     against it."""
 
+    custom: Sequence[CustomMeasure] = ()
+    """Measures of the user's own functions."""
+
     factors: FactorMeasures | None = None
     """Its errors by factor, where the set has factors."""
 
@@ -95,6 +99,7 @@ def measured_model(
         correct=correct,
         chose_images=name == images.selected_by or _has_confidences(predictions, images),
         group_of=group_of,
+        custom=custom_measures(images.measures, predictions, name) if images.measures else (),
         factors=None if images.factors is None else measure_factors(correct, images.factors, name),
     )
 
@@ -235,6 +240,7 @@ def _model_content(images: EvaluationSet, row: MeasuredModel) -> JsonObject:
         "confusions": confusions,
         "answers": answers_text([item.key for item in images.items], row.answers(item.file for item in images.items)),
         **({} if row.factors is None else {"by_factor": row.factors.as_json()}),
+        **({"custom_measures": {each.name: each.as_json() for each in row.custom}} if row.custom else {}),
         "chose_images": row.chose_images,
         "deterministic": row.is_deterministic,
         "notes": notes_of(row, images),

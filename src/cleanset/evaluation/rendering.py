@@ -27,6 +27,8 @@ from cleanset.statistics.formats import p_value, percent
 MAX_COLUMNS = 6
 # models that get a column of error ratios with intervals, the most accurate; the JSON has all
 MAX_RATIOS = 3
+CUSTOM_DIGITS = 4
+"""Digits behind the point of a custom measure, whose scale is not known."""
 MEANING = " ".join(each.meaning for each in MEASURES if each.meaning)
 MEANING_OF_PAIRS = "Difference in percentage points, interval: Newcombe's for pairs. p: McNemar's exact test{}"
 HOLM = ", corrected by Holm's method"
@@ -79,10 +81,17 @@ def leaderboard(order: Sequence[MeasuredModel], classes: ClassTable) -> MeasureT
     """The measures of each model, the most accurate first."""
     columns = columns_with(classes)
     rows = [
-        ((str(rank), row.name), [measure_cell(each.of(row.measures), each.factor, unit=each.unit) for each in columns])
+        (
+            (str(rank), row.name),
+            [
+                *(measure_cell(each.of(row.measures), each.factor, unit=each.unit) for each in columns),
+                *(measure_cell(each.found, 1, CUSTOM_DIGITS) for each in row.custom),
+            ],
+        )
         for rank, row in enumerate(order, start=1)
     ]
-    return MeasureTable(("#", "model"), [each.title for each in columns], rows)
+    titles = [*(each.title for each in columns), *(each.name.partition(":")[2] for each in order[0].custom)]
+    return MeasureTable(("#", "model"), titles, rows)
 
 
 def columns_with(classes: ClassTable) -> list[DeclaredMeasure]:

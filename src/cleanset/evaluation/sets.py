@@ -173,6 +173,8 @@ class EvaluationSet:
     is_restricted: bool = False
     """Whether predictions are among the classes of the images alone."""
 
+    measures: Sequence[str] = ()
+    """Custom measures of the predictions on its images, by MODULE:NAME."""
     factors: ImageFactors | None = None
     """The factors of its images; None: they are not measured by factor."""
 
