@@ -405,9 +405,12 @@ def test_the_page_has_the_digits_of_the_terminal(tmp_path: Path) -> None:
         measures = replace(row.measures, overall=accuracy, top5=accuracy, tiers={})
         rows.append(replace(row, measures=measures, correct={file: place < count for place, file in enumerate(files)}))
     best = rows_of_page(tmp_path, images, rows, "accuracy")[0]
-    assert best[2:4] + best[5:7] == ["54.38", "49.90 – 58.78", "54.38 49.90 to 58.78", "0.75"]
+    assert best[2:4] + best[5:7] == ["54.38", "49.90 to 58.78", "54.38 49.90 to 58.78", "0.75"]
     (pair,) = rows_of_page(tmp_path, images, rows, "pairs")
-    assert pair[2:4] == ["54.38", "49.83 – 58.78"]
+    assert pair[2:4] == ["54.38", "49.83 to 58.78"]
+    header = BeautifulSoup((tmp_path / "index.html").read_text(), "html.parser").header
+    assert header is not None
+    assert header.get_text("\n", strip=True).count(images.name) == 1
 
 
 def test_a_further_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,10 +65,10 @@ def test_a_function(folder: Path, batch_size: int) -> None:
     assert found.model.measures.classes == {0: Accuracy(1, 1), 1: Accuracy(2, 1)}
     assert found.predictions["confidence"].tolist() == pytest.approx([SURE, 0.001, SURE], rel=1e-6)
     assert (found.is_deterministic, found.accuracy, found.top5_accuracy) == (True, 2 / 3, 1.0)
-    assert repr(found) == f"Results(by_colour: 0.6667 (0.2077 to 0.9385) on {folder})"
+    assert repr(found) == f"Results(by_colour: 0.6667 (0.2077 to 0.9385) on {folder.name})"
     assert "1  by_colour" in str(found)
     assert found._repr_html_() == (
-        f"<p>{folder}</p><table><tr><th>model</th><th>images</th><th>accuracy</th><th>95 % interval</th><th>top-5</th>"
+        f"<p>{folder.name}</p><table><tr><th>model</th><th>images</th><th>accuracy</th><th>95 % interval</th><th>top-5</th>"
         "<th>ECE</th></tr><tr><td>by_colour</td><td>3</td><td>66.67%</td><td>20.77% to 93.85%</td>"
         "<td>100.00% (43.85–100.00)</td>"
         f"<td>{found.calibration_error:.2f}</td></tr></table>"

@@ -36,7 +36,7 @@ def test_a_list(edition: Edition, tmp_path: Path) -> None:
     whole = pixels_sha256(decode(ten_images()[id_of(8)]))
     for read in (found.read, pickle.loads(pickle.dumps(found.read))):
         assert pixels_sha256(read(f"n01440764/{id_of(8)}.JPEG")) == whole
-    assert (found.name, found.kind, found.checked) == (f"{path} (standard)", "list", str(edition.index))
+    assert (found.name, found.kind, found.checked) == ("list.csv (standard)", "list", str(edition.index))
     assert found.notes == ["1 of them is cropped in the list, and measured whole: it has no boxes"]
     assert found.classes == imagenet()
 

@@ -13,7 +13,7 @@ from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.notes import UNCHECKED
-from cleanset.evaluation.sets import EvaluationImage, class_index_of, open_set
+from cleanset.evaluation.sets import EvaluationImage, class_index_of, open_set, set_name
 from cleanset.plumbing.files import sha256
 from tests.evaluation.conftest import COLOURS, draw
 from tests.sets.conftest import FILES
@@ -41,7 +41,14 @@ def test_a_folder_per_wnid(folder: Path) -> None:
     found = open_set(str(folder), Edition(Path("nowhere")), [])
     digests = [sha256((folder / file).read_bytes()) for file in COLOURS]
     assert found.items == list(map(EvaluationImage, COLOURS, [0, 1, 1], [None] * 3, digests))
-    assert (found.kind, found.checked, found.notes) == ("folder", None, [UNCHECKED])
+    assert (found.name, found.kind, found.checked, found.notes) == (folder.name, "folder", None, [UNCHECKED])
+
+
+@pytest.mark.parametrize(
+    ("given", "name"), [("standard", "standard"), ("sets/standard", "sets/standard"), ("/home/ada/sets/new/", "new")]
+)
+def test_no_name_of_a_set_has_an_absolute_path(given: str, name: str) -> None:
+    assert set_name(given) == set_name(Path(given)) == name
 
 
 def test_a_list_of_images_is_no_set(tmp_path: Path) -> None:

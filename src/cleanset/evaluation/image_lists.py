@@ -18,7 +18,7 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.evaluation.multilabel import REASSESSED, SetLabels
 from cleanset.evaluation.notes import UNCHECKED
-from cleanset.evaluation.sets import EvaluationImage, EvaluationSet, class_index_of, open_set, reader_of
+from cleanset.evaluation.sets import EvaluationImage, EvaluationSet, class_index_of, open_set, reader_of, set_name
 from cleanset.image_ids import IMAGE_SUFFIXES, check_image_names, check_matched, image_id_in, listed_ids
 from cleanset.images.codec import decode_file
 from cleanset.plumbing.csv_files import csv_rows, read_rows
@@ -67,7 +67,7 @@ def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
 
     classes = edition.read_classes()
     rows = _rows(path, role, classes)
-    name = f"{path} ({role})" if role else str(path)
+    name = f"{set_name(path)} ({role})" if role else set_name(path)
     if "image_id" not in next(iter(rows.values())):
         return _open_files(name, path, rows, classes)
     params = read_params(edition.folder)

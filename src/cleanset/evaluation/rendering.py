@@ -51,7 +51,8 @@ def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int = 10
         tables.append(factor_table(order))
     if hardest := hardest_classes(order, most):
         tables += [_classes(order, hardest, images.classes), _confusions(order, most, images.classes)]
-    parts: list[RenderableType] = [*map(Text, (*about(images), *all_notes(images, order)))]
+    first, *more = about(images)
+    parts: list[RenderableType] = [*map(Text, (f"{images.name}: {first}", *more, *all_notes(images, order)))]
     for table in tables:
         parts += [Text(), table.in_terminal("\n", first=" " if table is tables[0] else "\n")]
     meanings = [MEANING, *(table.caption for table in tables if table.caption)]
@@ -70,7 +71,7 @@ def about(images: EvaluationSet) -> Iterator[str]:
     classes = images.class_count
     of_classes = f"{classes:,} {'class' if classes == 1 else 'classes'}"
     groups = "" if images.units is None else f", {images.units.number}"
-    yield f"{images.name}: {count:,} {'image' if count == 1 else 'images'}, {of_classes}{groups}"
+    yield f"{count:,} {'image' if count == 1 else 'images'}, {of_classes}{groups}"
     if images.checked is not None:
         yield f"SHA-256 of every image as in {images.checked}"
     if statement := order_statement(images.classes):

@@ -229,8 +229,8 @@ class EvaluationSet:
         return read_params(self.edition.folder).dataset.class_list(self.classes)
 
     def about(self) -> list[str]:
-        """The name, the numbers of images and classes, and the notes, in lines."""
-        return [f"{self.name}: {len(self.items):,} images of {self.class_count:,} classes", *self.notes]
+        """The numbers of images and classes, and the notes, in lines."""
+        return [f"{len(self.items):,} images of {self.class_count:,} classes", *self.notes]
 
     def only(self, files: Container[str]) -> Self:
         """The same with some of the images alone."""
@@ -263,6 +263,11 @@ def reader_of(items: Sequence[EvaluationImage]) -> SetImages:
     return SetImages({item.file: ImageFile(item.path, item.sha256, item.image_id) for item in items if item.path})
 
 
+def set_name(given: str | Path) -> str:
+    """The name of a set in results: of an absolute path its last part, so that no result depends on where it lies."""
+    return Path(given).name if Path(given).is_absolute() else str(given)
+
+
 def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet:
     """The set of a role of the edition, the only set in a folder or a release, or a folder with one for each class.
 
@@ -276,9 +281,9 @@ def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet
     check_unpacked(Path(name), "a set's folder, or the tar of cleanset publish")
     folder = one_set(opened(name))
     if (folder / MANIFEST).is_file():
-        return _export(name, folder)
+        return _export(set_name(name), folder)
     if folder.is_dir():
-        return _image_folder(name, folder, edition.read_classes())
+        return _image_folder(set_name(name), folder, edition.read_classes())
     if folder.suffix == ".csv":
         raise InputError(
             f"{name}: a list of images, which only cleanset evaluate, robustness evaluate and attacks evaluate take; "

@@ -36,7 +36,9 @@ MEANING_OF_SHARES = (
 
 def as_text(evaluated: AttackedModels) -> Group:
     """The images, a table of the robust accuracies, one of the attacks, and the warnings; fits into 80 columns."""
-    parts: list[RenderableType] = [*map(Text, evaluated.images.about())]
+    images = evaluated.images
+    size, *notes = images.about()
+    parts: list[RenderableType] = [*map(Text, (f"{images.name}: {size}", *notes))]
     parts += [Text(), _robust(evaluated).in_terminal(), Text(), _attacks(evaluated).in_terminal()]
     parts += [Text(), Text(MEANING_OF_SHARES)]
     for threat in measured_threats(evaluated):

@@ -271,7 +271,8 @@ INTERVALS_NOTE = "Intervals of 95 % by bootstrap over images."
 def as_text(evaluated: Evaluated) -> Group:
     """The name of the image set, and a table for each family; fits into 80 columns."""
     images = evaluated.images
-    parts: list[RenderableType] = [*map(Text, images.about())]
+    size, *notes = images.about()
+    parts: list[RenderableType] = [*map(Text, (f"{images.name}: {size}", *notes))]
     for name, (lines, differences) in evaluated.measured.items():
         family = family_named(name)
         chosen = [line for line in lines if line.selection == images.selections[0] and not line.change]

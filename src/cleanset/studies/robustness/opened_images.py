@@ -12,7 +12,7 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.image_lists import naming_column, open_list, read_list
-from cleanset.evaluation.sets import EvaluationImage, EvaluationSet, ImageFile, SetImages, open_set
+from cleanset.evaluation.sets import EvaluationImage, EvaluationSet, ImageFile, SetImages, open_set, set_name
 from cleanset.image_ids import listed_ids
 from cleanset.images.boxes import box_of
 from cleanset.plumbing.files import read_text
@@ -82,7 +82,7 @@ def _of_edition(name: str, edition: Edition) -> EvaluationSet:
         open_set(role, edition, roles)
     rows = join_sets({role: read_entries(edition.export(role)) for role in roles})
     classes = edition.read_classes()
-    found = set_of_rows(name, rows, files_of(edition, rows), edition, classes)
+    found = set_of_rows(set_name(name), rows, files_of(edition, rows), edition, classes)
     return replace(found, owners=roles, selections=SELECTIONS, selection="the sets of all models, joined")
 
 
