@@ -68,8 +68,8 @@ def test_a_function(folder: Path, batch_size: int) -> None:
     assert repr(found) == f"Results(by_colour: 0.6667 (0.2077 to 0.9385) on {folder.name})"
     assert "1  by_colour" in str(found)
     assert found._repr_html_() == (
-        f"<p>{folder.name}</p><table><tr><th>model</th><th>images</th><th>accuracy</th><th>95 % interval</th><th>top-5</th>"
-        "<th>ECE</th></tr><tr><td>by_colour</td><td>3</td><td>66.67%</td><td>20.77% to 93.85%</td>"
+        f"<p>{folder.name}</p><table><tr><th>model</th><th>images</th><th>accuracy</th><th>95 % interval</th>"
+        "<th>top-5</th><th>ECE</th></tr><tr><td>by_colour</td><td>3</td><td>66.67%</td><td>20.77% to 93.85%</td>"
         "<td>100.00% (43.85–100.00)</td>"
         f"<td>{found.calibration_error:.2f}</td></tr></table>"
     )

@@ -36,49 +36,60 @@ SLOW_SECONDS = 4.0
 """Seconds per image, more than any machine takes from opening a class to the key that stops waiting for them."""
 
 LINES = [
-    ("c", "clean"),
-    ("a", "all the rest of the class is clean: what is whole on the screen, and rejected by nobody"),
-    ("x", "crop: draw the box"),
-    ("r", "reject: then the key of the reason"),
-    ("Shift+1 … 9 or Shift+click", "reject that image for the reason at its ⇧"),
-    ("Shift and a reason's key", "reject for that reason, or change the reason"),
-    ("i", "reject for its wrong class, and name the class that it shows"),
-    ("u", "unsure"),
-    ("d", "take the verdict back"),
+    ("c", "accept the image as clean"),
+    (
+        "a",
+        "accept the rest of the class as clean: every image that is whole on the screen and that nobody has rejected",
+    ),
+    ("x", "crop: draw the box to keep"),
+    ("r", "reject: then press the key of the reason"),
+    ("u", "you are unsure"),
+    ("z or ⌫", "undo your last step in this tab; press it again for the one before"),
+    ("← → ↑ ↓ or 1 … 9", "move to another image"),
+    ("Enter or Space", "enlarge the image, and back"),
+    ("n or PgDn", "next class"),
+    ("h", "read the guidelines, with examples of each reason"),
+    ("Shift+1 … 9", "reject that image for the reason shown beside its ⇧; Shift+click does the same"),
+    ("Shift+reason", "reject for the reason with that key, or change the reason"),
+    ("i", "reject because it shows another class, and name that class"),
+    ("d", "withdraw your verdict"),
     ("e", "write a note"),
-    ("z or ⌫", "undo the last step in this tab, as often as you like"),
-    ("← → ↑ ↓ or 1 … 9", "another image"),
-    ("Enter or Space", "look closely, and back"),
-    ("q held down", "the image under the mouse at its own pixels"),
-    ("wheel or + −", "there and in a crop: nearer, farther"),
-    ("0 1 2 4", "there and in a crop: whole, 100 %, 200 %, 400 %"),
-    ("Shift+arrows", "look closely: move the image"),
-    ("m", "show every candidate, or only those asked for"),
-    ("b", "look back at your last verdicts"),
-    ("h", "the rules, with an example of each reason"),
-    ("n or PgDn", "next"),
-    ("p or PgUp", "previous"),
-    ("s", "skip: come back to it at the end"),
-    ("/", "search by name or wnid"),
-    ("f", "which classes: all, to review, boxes to draw, short, conflicts, with my verdicts; by reason or hint"),
-    ("the browser's Back", "the class shown before"),
+    ("q held down", "magnify the image under the mouse, pixel by pixel"),
+    ("wheel or + −", "enlarged or cropping: zoom in and out"),
+    ("0 1 2 4", "enlarged or cropping: whole image, 100 %, 200 %, 400 %"),
+    ("Shift+arrows", "enlarged: move the image"),
+    ("m", "show all candidates, or only those you are asked about"),
+    ("b", "look at your last verdicts again"),
+    ("p or PgUp", "previous class"),
+    ("s", "skip the class; it comes back at the end"),
+    ("/", "search for a class by name or wnid"),
+    (
+        "f",
+        "show only some classes: all, to review, boxes to draw, short, conflicts, with my verdicts; "
+        "or by reason or hint",
+    ),
+    ("the browser's Back", "the class that was shown before"),
     ("mouse", "draw, move and resize the box"),
     ("Space+mouse", "move the image; the box stays on it"),
-    ("j", "the board: the next of the boxes in conflict"),
-    ("arrows", "move it by a pixel (held down: by five)"),
-    ("Shift+arrows", "move its right or bottom edge"),
-    ("Ctrl+arrows", "move its left or top edge"),
+    ("j", "board only: show the next of the boxes in conflict"),
+    ("arrows", "move the box by a pixel (by five while held down)"),
+    ("Shift+arrows", "move the right or bottom edge"),
+    ("Ctrl+arrows", "move the left or top edge"),
     ("p", "draw the proposed box again"),
-    ("v", "the object stays fully visible; ends when the box changes"),
-    ("Enter Esc", "save; discard the change"),
+    ("v", "confirm that the object is fully visible in the box; ends when the box changes"),
+    ("Enter Esc", "save; cancel"),
     *((key, reason.replace("_", " ")) for key, reason in REASON_KEYS.items()),
 ]
-"""The lines of the help, in their order."""
+"""The lines of the help, in their order: the ten that matter first, then the others by section."""
 
 ELSEWHERE = {
     HelpSection.FOOTER: ("", "footer", "? help"),
     HelpSection.FILTER: ("f", "footer", "m with my verdicts"),
-    HelpSection.BACK: ("b", "#overlay p.foot:last-child", "← → ↑ ↓ another verdict · ↵ go there; b comes back · n p"),
+    HelpSection.BACK: (
+        "b",
+        "#overlay p.foot:last-child",
+        "← → ↑ ↓ another verdict · ↵ go to that class; b comes back · n p",
+    ),
     HelpSection.TEXT: ("h", "#overlay p.foot", "↑ ↓ Space scroll"),
     HelpSection.CLOSE: ("h", "#overlay p.foot", "Esc close"),
     HelpSection.DIALOG: ("e", ".q-dialog", "↵ save Esc cancel"),
@@ -237,7 +248,7 @@ def rest(on: Stage) -> None:
     assert on.at.wnid != GOLDFISH
     on.begin()
     on.at.press("Enter", "a")
-    assert on.at.notice == "a takes the images that are side by side: Esc goes back to them."
+    assert on.at.notice == "a works on the images side by side: press Esc to go back to them."
 
 
 @does(Action.STOP_WAITING)
@@ -302,7 +313,7 @@ def reasons(on: Stage) -> None:
 
     on.press_each(Action.REJECT_FOR_REASON, "class", saved)
     on.at.press("Shift+KeyZ")
-    assert on.at.notice == "Not saved. not the key of a reason: ? shows them"
+    assert on.at.notice == "Not saved. that is not the key of a reason: press ? to see them"
 
 
 @does(Action.NAME_CLASS, Action.SAVE_TEXT, Action.LEAVE_TEXT, Action.WRITE_NOTE, Action.SEARCH_CLASS)
@@ -372,7 +383,7 @@ def magnifier(on: Stage) -> None:
     on.page.wait_for_selector("#magnifier", state="detached", timeout=PATIENCE)
     on.page.mouse.move(0, 0)
     on.at.press("q")
-    assert on.at.notice == "q is held down with the mouse over an image: it magnifies there."
+    assert on.at.notice == "q magnifies while it is held down with the mouse over an image."
 
 
 WIDTH = "document.querySelector('.cropper-canvas img').getBoundingClientRect().width"
@@ -457,13 +468,15 @@ def filters(on: Stage) -> None:
     for key, name in FILTERS.items():
         on.at.press("f", key)
         shown = on.page.inner_text(who)
-        assert shown.endswith(f"classes: {name}") or on.at.notice == f"No class here: {name}."
+        assert shown.endswith(f"classes: {name}") or on.at.notice == f"No class with this filter: {name}."
     on.at.press("f", "a", "Shift+KeyB")
     for key, name in BY_KEYS.items():
         on.at.press("f", key)
         assert on.at.mode == f"filter_by_{name}"
         on.at.press("b")
-        assert on.page.inner_text(who).endswith(f"classes: {name}: border") or on.at.notice.startswith("No class here")
+        assert on.page.inner_text(who).endswith(f"classes: {name}: border") or on.at.notice.startswith(
+            "No class with this filter"
+        )
     on.at.press("f", "r", "b")
     assert on.page.inner_text(who).endswith("classes: reason: border")
     on.at.press("f", "Escape", "f", "r", "Escape")
@@ -560,7 +573,7 @@ def crop(on: Stage) -> None:
     on.at.look(0.2)
     on.page.wait_for_selector(f"{stated}[aria-checked=false]", timeout=PATIENCE)
     on.at.press("Enter")
-    assert on.at.notice == "Not saved yet: state that the object stays fully visible, by v."
+    assert on.at.notice == "Not saved yet: confirm with v that the object is fully visible."
     on.at.press("v", "Enter")
     crop = {"crop": [10, 20, 209, 220], "object_fully_visible": True}
     assert on.saved == {first: {"verdict": "crop", "reason": "watermark", **crop}}
@@ -586,7 +599,7 @@ def lost(on: Stage) -> None:
     on.page.evaluate("sessionStorage.setItem(`cleanset-lost-keys ${location.pathname}`, 2)")
     on.page.reload()
     on.page.wait_for_selector(".notice.error", timeout=PATIENCE)
-    assert on.at.notice.startswith("The connection was lost, and 2 keys with it")
+    assert on.at.notice.startswith("Connection lost; 2 keys not saved")
 
 
 BOARDS = {Action.NEXT_BOX}

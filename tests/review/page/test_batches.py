@@ -72,7 +72,7 @@ def test_undo_and_every_candidate(tab: TabAlone) -> None:
 def test_a_class_without_a_clean_image_is_short(tab: TabAlone) -> None:
     for _ in range(EACH):
         tab.type("r", "l")
-    assert "cat is short: has no image, and no candidate is left." in tab.said
+    assert "cat is short: has no image, and no candidates are left." in tab.said
     tab.type("a")
     html = tab.type()["view"]
     said = " ".join(BeautifulSoup(html, "html.parser").get_text(" ").split())

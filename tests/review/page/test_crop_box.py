@@ -136,7 +136,7 @@ def test_a_saved_crop_is_not_changed_by_looking(edition: Path, at: Reviewing) ->
     at.look(0.3)
     assert at.page.get_attribute("#panel [role=checkbox]", "aria-checked") == "false"
     at.press("Enter")
-    assert at.notice == "Not saved yet: state that the object stays fully visible, by v."
+    assert at.notice == "Not saved yet: confirm with v that the object is fully visible."
     at.press("v", "Enter")
     assert reviews(edition)[GOLDFISH][image_id]["crop"] == box
 

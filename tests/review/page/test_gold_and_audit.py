@@ -117,7 +117,7 @@ def test_nothing_tells_a_gold_item_from_another_image(with_items: Path) -> None:
         for figure in re.findall(r"(?s)<figure.*?</figure>", html):
             (image_id,) = set(re.findall(r'data-card="(\S+?)"', figure))
             form = re.sub(
-                r"n\d{8}|[0-9a-f]{16}|\d+(\.\d+)?|top5|reserve|relaxed|serves|asked for by this model|–", "#", figure
+                r"n\d{8}|[0-9a-f]{16}|\d+(\.\d+)?|top5|reserve|relaxed|serves|needed by this model|–", "#", figure
             )
             form = re.sub(r"focus|aria-current=\"true\"|tab.cursor", "", form)
             forms[(class_index, image_id) in session.golds].add(re.sub(r"#( #)?|\s+|title=\"\"", "", form)[:200])

@@ -72,7 +72,7 @@ def test_what_is_not_whole_on_the_screen_is_left(edition: Path, start: Serve, vi
     whole = at.page.evaluate(WHOLE)
     assert (at.shown[: len(whole)], len(whole) < 8) == (whole, True)
     at.press("a")
-    assert "not whole on the screen, or smaller there than 160 × 120 pixels" in at.notice
+    assert "not whole on the screen, or smaller than 160 × 120 pixels" in at.notice
     assert set(reviews(edition)[GOLDFISH]) == set(whole)
     at.resize(330, 900)  # no image is large enough
     at.press("a")
@@ -176,7 +176,7 @@ def test_keys_lost_with_the_connection_are_told(start: Serve, visit: Open) -> No
     start(alone=True)
     at.page.wait_for_function("!window.isLost", timeout=PATIENCE)
     at.page.wait_for_selector(".notice.error", timeout=PATIENCE)
-    assert at.notice == "The connection was lost, and 3 keys with it: look which verdicts are missing."
+    assert at.notice == "Connection lost; 3 keys not saved. Check for missing verdicts."
 
 
 @pytest.mark.long

@@ -81,7 +81,7 @@ def test_a_crop_of_a_turned_image_drawn_with_the_mouse(edition: Path, at: Review
     box = at.box()
     assert np.abs(np.array(box) - [30, 40, 330, 400]).max() <= 1  # as near as the screen's pixels allow
     width, height = box[2] - box[0], box[3] - box[1]
-    share = f"{int(100 * width * height / (360 * 480) + 0.5)} % is kept"  # halves up, as browsers round
+    share = f"{int(100 * width * height / (360 * 480) + 0.5)} % kept"  # halves up, as browsers round
     assert at.page.inner_text("#crop-size") == f"{width} × {height} of 360 × 480 pixels; {share}"
     # the corner of what is kept is that corner of the stored pixels
     at.page.wait_for_function(

@@ -72,7 +72,7 @@ def test_filters_by_reason_and_by_hint(edition: Path) -> None:
     assert (tab.order.filter, tab.wnid) == ("reason: watermark", goldfish)
     assert "with a verdict" not in tab.type("f", "r")["view"]
     tab.type("b")
-    assert tab.said == "No class here: reason: border."
+    assert tab.said == "No class with this filter: reason: border."
     while not tab.session.hints.complete(tab.cursor.images()):
         tab.type("f", "Escape")
     kinds = {hint.kind for hints in tab.session.hints.of(tab.cursor.images()).values() for hint in hints}
@@ -91,7 +91,7 @@ def test_hints_of_classes_that_nobody_has_opened(edition: Path) -> None:
     tab = TabAlone(edition, measures=True)
     hints, library = tab.session.hints, tab.library
     tab.type("f", "h", "u")
-    assert re.fullmatch(r"No class here yet: hint: dark\. \d+ images are not measured yet\.", tab.said)
+    assert re.fullmatch(r"No class with this filter yet: hint: dark\. \d+ images are not measured yet\.", tab.said)
     footer = tab.type("f", "h")["view"]
     assert re.search(r"<small>\d+ images are not measured yet</small>", footer)
     assert re.search(r"dark <small>\?</small>", footer)
@@ -152,7 +152,9 @@ def test_what_changes_is_read_aloud_and_focus_stays_with_the_task(start: Serve, 
         at.press(out)
         assert at.page.evaluate("document.activeElement.dataset.card") == second, key
     at.press("f", "c")
-    at.page.wait_for_selector("body > [role=status]:has-text('No class here: conflicts.')", state="attached")
+    at.page.wait_for_selector(
+        "body > [role=status]:has-text('No class with this filter: conflicts.')", state="attached"
+    )
     at.press("n")
     at.page.wait_for_selector("body > [role=status]:has-text('ladybug')", state="attached")
     assert first != at.focus == at.page.evaluate("document.activeElement.dataset.card")

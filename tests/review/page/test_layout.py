@@ -136,7 +136,7 @@ def test_a_message_covers_no_card(unchanged: Server, visit: Open) -> None:
         at.press("ArrowRight", "ArrowLeft")  # the message of the size before goes
         before = at.page.evaluate(TOPS)
         at.press("f", "c")
-        assert at.notice == "No class here: conflicts."
+        assert at.notice == "No class with this filter: conflicts."
         assert at.page.evaluate(BELOW_CARDS) >= 0
         assert at.page.evaluate(TOPS) == before
 

@@ -67,7 +67,7 @@ def test_looking_back(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     first, second, third = at.shown[:3]
     at.press("b")
-    assert "No verdict of yours" in at.page.inner_text("#overlay")
+    assert "You have not saved a verdict yet" in at.page.inner_text("#overlay")
     at.press("Escape", "c", "r", "t", "u", "b")
     assert at.page.evaluate(TILES) == [third, second, first]
     assert {"all", "reason: text", "verdict: clean", "model: standard"} <= set(at.page.evaluate(FILTERS))

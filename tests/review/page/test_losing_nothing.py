@@ -109,7 +109,7 @@ def test_a_verdict_that_cannot_be_written_is_not_shown_as_saved(edition: Path, s
     before = file.read_bytes()
     with no_room(server):
         at.press("c")
-        assert at.notice == f"Not saved. reviews/ada/{GOLDFISH}.yaml: File too large"
+        assert at.notice == f"Not saved: reviews/ada/{GOLDFISH}.yaml: File too large"
         assert (at.focus, at.caption(second)) == (second, "not reviewed yet")
         at.press("z")
         assert at.notice.startswith("Not saved.")

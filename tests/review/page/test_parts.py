@@ -94,7 +94,7 @@ def test_examples_are_reviewed_as_clean_and_not_asked(edition: Path, tab: TabAlo
     """Without a review there is none; an image that another reviewer found clean is one."""
     html = tab.type()["view"]
     assert "an example" not in html
-    assert "No image is reviewed as clean yet." in html
+    assert "No image has been reviewed as clean yet." in html
     *_, third, second, first = tab.cursor.asked()  # the last that would be asked
     for image_id, verdict in ((first, "clean"), (second, "unsure"), (third, "clean")):
         write(edition, "ben", image_id, {"verdict": verdict})
@@ -107,7 +107,7 @@ def test_examples_are_reviewed_as_clean_and_not_asked(edition: Path, tab: TabAlo
 
 
 def test_no_example_says_why(tab: TabAlone) -> None:
-    assert "No other image is reviewed as clean." in tab.type("c")["view"]
+    assert "No other image has been reviewed as clean." in tab.type("c")["view"]
 
 
 def test_names_and_notes_are_escaped(tab: TabAlone) -> None:
@@ -150,8 +150,8 @@ def test_a_note_saves_no_verdict_that_could_not_be_written(
     tab.type("Escape", "ArrowRight", "e")
     assert (tab.mode, tab.cursor.focus) == ("note", second)
     tab.leave_note("why so dark?")
-    assert tab.said == "The note is not saved yet: it is saved with a verdict."
-    assert "Note, not saved before a verdict: “why so dark?”" in tab.type()["view"]
+    assert tab.said == "The note will be saved together with a verdict."
+    assert "Note, to be saved with your verdict: “why so dark?”" in tab.type()["view"]
     assert reviews(edition) == {}
     tab.type("u")
     assert reviews(edition) == {GOLDFISH: {second: {"verdict": "unsure", "note": "why so dark?"}}}
@@ -193,7 +193,7 @@ def test_the_object_is_visible_in_one_box_only(edition: Path, tab: TabAlone) -> 
     """Any change of the box takes the statement back, also one that is undone."""
     second, focus = (0, 0, 300, 201), tab.cursor.focus
     assert not saved_crop(tab, ("v", BOX), ("Enter", second))
-    assert tab.said == "Not saved yet: state that the object stays fully visible, by v."
+    assert tab.said == "Not saved yet: confirm with v that the object is fully visible."
     tab.type("Escape")
     assert not saved_crop(tab, ("v", BOX), ("box", second), ("Enter", BOX))
     assert 'aria-checked="false"' in tab.type()["panel"]
@@ -212,7 +212,7 @@ def test_the_object_is_visible_in_one_box_only(edition: Path, tab: TabAlone) -> 
 def test_a_crop_has_a_smallest_size(edition: Path, tab: TabAlone, box: Box, is_saved: bool) -> None:
     assert saved_crop(tab, ("v", box), ("Enter", box)) == is_saved
     assert (reviews(edition) != {}) == is_saved
-    said = f"the box is {box[2] - 5} × {box[3] - 5} pixels, and no edge may be under 32"
+    said = f"the box is {box[2] - 5} × {box[3] - 5} pixels, and each side needs at least 32"
     assert (said in tab.said) is not is_saved
 
 
@@ -230,15 +230,15 @@ def test_a_class_that_waits_for_others_is_not_called_settled(edition: Path) -> N
     tab = TabAlone(edition)
     while tab.wnid == GOLDFISH:
         tab.type("c")
-    assert tab.said == "goldfish has all your verdicts, and waits for other reviewers."
+    assert tab.said == "goldfish has all your verdicts and is waiting for other reviewers."
 
 
 @pytest.mark.parametrize(
     ("before", "elsewhere", "said", "others_say"),
     [
-        ("c", "c", "Nothing to undo: unsure was replaced elsewhere meanwhile; clean stays.", ""),
-        ("", "d", "Nothing to undo: unsure was replaced elsewhere meanwhile; no verdict is left.", ""),
-        ("", "z", "Undone: unsure.", "Nothing to undo in this tab; d takes a verdict back."),
+        ("c", "c", "Nothing to undo: unsure has been replaced elsewhere since; clean stays.", ""),
+        ("", "d", "Nothing to undo: unsure has been replaced elsewhere since; no verdict is left.", ""),
+        ("", "z", "Undone: unsure.", "Nothing to undo in this tab; d withdraws a verdict."),
     ],
 )
 def test_undo_is_of_one_tab(
@@ -266,7 +266,7 @@ def test_a_short_class_names_the_models_that_lack_images(edition: Path, tab: Tab
         if tab.wnid == GOLDFISH:
             tab.type("r", "b")
     lacking = "standard lacks 3, norm robust lacks 3, corruption robust lacks 3"
-    assert tab.said == f"goldfish is short: {lacking} of 3 images, and no candidate is left."
+    assert tab.said == f"goldfish is short: {lacking} of 3 images, and no candidates are left."
     tab.open(next(iter(tab.library.by_class)))
     assert f"short: {lacking}" in tab.type()["view"]
     tab.base = "end"
@@ -300,8 +300,8 @@ def test_a_note_without_a_verdict_survives_a_reload(edition: Path, tab: TabAlone
     tab.type("e")
     tab.leave_note("a stamp?")
     again = TabAlone(edition, session=tab.session)
-    assert "Note, not saved before a verdict: “a stamp?”" in again.type()["view"]
-    assert "not saved before" not in again.type("u")["view"]
+    assert "Note, to be saved with your verdict: “a stamp?”" in again.type()["view"]
+    assert "to be saved with" not in again.type("u")["view"]
     assert [entry["note"] for entry in reviews(edition)[GOLDFISH].values()] == ["a stamp?"]
 
 
@@ -360,7 +360,7 @@ def test_one_tab_says_that_text_is_not_looked_for(
     monkeypatch.setattr("cleanset.review.page.tab.can_read_text", lambda: False)
     tab.session.state.told_about_text = False
     assert [TabAlone(edition, session=tab.session).said for _ in range(2)] == [
-        f"Hints do not look for text: {install_command('text')} adds that.", "",
+        f"Text detection is off; to turn it on: {install_command('text')}.", "",
     ]  # fmt: skip
 
 

@@ -73,7 +73,7 @@ def test_a_proposal_is_not_taken_unseen(edition: Path, cropping: At) -> None:
     tab.press(sent("v", [focus], box))
     assert "the proposed box was not shown yet when v was pressed: look, and press it again" in tab.said
     tab.press(sent("Enter", [focus, BOX_SEEN], box))
-    assert tab.said == "Not saved yet: state that the object stays fully visible, by v."
+    assert tab.said == "Not saved yet: confirm with v that the object is fully visible."
     tab.type("Enter", "v", "Enter", box=own)
     assert [each["crop"] for entries in reviews(edition).values() for each in entries.values()] == [list(own)]
 

@@ -48,7 +48,7 @@ def test_only_what_was_looked_at_for_long_enough_is_taken(edition: Path, tab: Ta
     assert take_all(tab, {}).startswith("Left: cards 2, 3, ")
     assert tab.failed
     tab.press(sent("Enter", [first, second]))
-    assert take_all(tab) == "a takes the images that are side by side: Esc goes back to them."
+    assert take_all(tab) == "a works on the images side by side: press Esc to go back to them."
     assert reviews(edition) == {GOLDFISH: {first: GRID}}
     assert tab.cursor.focus == second
 
@@ -74,7 +74,7 @@ def test_what_somebody_rejected_is_left(edition: Path, entry: dict[str, str]) ->
     assert first in tab.cursor.queued()
     said, is_clean = take_all(tab), entry["verdict"] == "clean"
     assert (first in reviews(edition)[GOLDFISH]) == is_clean
-    assert ("Left: card 1, to be decided on by itself." in said) is not is_clean
+    assert ("Left: card 1, to be decided on separately." in said) is not is_clean
 
 
 def test_one_write_one_step_and_notes(edition: Path, tab: TabAlone) -> None:
@@ -138,7 +138,7 @@ def test_an_image_that_a_key_came_too_early_for_is_left(edition: Path, second: T
     second.type(key, card=first, reason="b", shown=0.3)
     second.type("a", shown=0.9)
     assert reviews(edition)[wnid] == dict.fromkeys(others, GRID)
-    assert "Left: card 1, a key for it came too early: decide on it, or press a again." in second.said
+    assert "Left: card 1, where a key came too early: decide, or press a again." in second.said
     assert second.cursor.focus == first
     second.type("a", shown=1.2)
     assert reviews(edition)[wnid] == dict.fromkeys([first, *others], GRID)
@@ -185,7 +185,7 @@ def test_the_reason_of_the_last_exception_can_be_changed_after_its_class(edition
     while tab.cursor.class_index == class_index:
         last = tab.cursor.asked()[0]
         tab.type("guess", card=last, reason="border")
-    assert "Rejected last: border; Shift and a reason's key changes it." in tab.said
+    assert "Rejected for border. To change the reason, press Shift and its key." in tab.said
     tab.type("reason", reason="k")
     assert reviews(edition)[GOLDFISH][last] == {"verdict": "reject", "reason": "duplicate"}
     assert tab.cursor.own() is None
@@ -215,7 +215,7 @@ def test_no_reason_is_offered_before_the_hints_are_known(edition: Path) -> None:
     tab.type("guess", card=first)
     own = tab.cursor.status.votes[tab.cursor.class_index, first]["ada"].review
     words = str(own.reason).replace("_", " ")
-    assert tab.said == f"Rejected last: {words}; Shift and a reason's key changes it."
+    assert tab.said == f"Rejected for {words}. To change the reason, press Shift and its key."
     shown = tab.cursor.images()
     hints._failed.update(shown)  # none of them can be measured
     hints._lines.update(dict.fromkeys(shown, ()))

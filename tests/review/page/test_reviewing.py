@@ -73,7 +73,7 @@ def test_a_class_of_three_models_by_keyboard_alone(edition: Path, start: Serve, 
     at.press("Enter")
     assert "choose the reason" in at.notice
     at.press("o", "Enter")
-    assert at.notice == "Not saved yet: state that the object stays fully visible, by v."
+    assert at.notice == "Not saved yet: confirm with v that the object is fully visible."
     assert third not in reviews(edition)[GOLDFISH]
     at.press("v", "Enter")
     crop = {"verdict": "crop", "reason": "collage", "crop": [2, 0, right, bottom], "object_fully_visible": True}
@@ -175,9 +175,9 @@ def test_filters(edition: Path) -> None:
     with_one_model(edition)
     tab = TabAlone(edition)
     tab.type("f", "c")
-    assert tab.said == "No class here: conflicts."
+    assert tab.said == "No class with this filter: conflicts."
     tab.type("f", "s")
-    assert tab.said == "No class here: short."
+    assert tab.said == "No class with this filter: short."
     tab.type("c", "c", "c", "n", "c")
     mine = tab.wnid
     assert mine not in (GOLDFISH, LADYBUG)

@@ -42,10 +42,10 @@ def test_small_images(own: Path, visit: Callable[..., Reviewing]) -> None:
         tab.press(key)
         tab.page.wait_for_function(ALL_SHARP, arg="#overlay .cropper-container img")
         if key == "x":
-            assert "No edge under 20 pixels." in tab.page.inner_text("#overlay")
+            assert "Each side needs at least 20 pixels." in tab.page.inner_text("#overlay")
             tab.draw((0, 0, 30, 19))
             tab.press("b", "v", "Enter")
-            assert "30 × 19 pixels, and no edge may be under 20" in tab.notice
+            assert "30 × 19 pixels, and each side needs at least 20" in tab.notice
         tab.press("Escape")
         if tab.mode != "class":
             tab.press("Escape")
@@ -70,4 +70,4 @@ def test_a_duplicate_in_another_class_is_on_the_card(own: Path) -> None:
 def test_the_limits_of_a_crop_are_those_of_the_edition(own: Path) -> None:
     html = TabAlone(own).type("x")
     assert "40 × 40" in html["view"]
-    assert "No edge under 20 pixels." in html["overlay"]
+    assert "Each side needs at least 20 pixels." in html["overlay"]

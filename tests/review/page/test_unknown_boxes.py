@@ -103,7 +103,7 @@ def test_boxes_come_first(edition: Path, images: dict[int, list[str]]) -> None:
         if tab.mode == "crop":
             draw(tab)
     tab.type("f", "b")
-    assert tab.said == "No class here: boxes to draw."
+    assert tab.said == "No class with this filter: boxes to draw."
     tab.type("n")
     tab.start()
     assert tab.cursor.class_index == first

@@ -195,7 +195,7 @@ def test_two_people_at_one_browser(serving: Server, plan: Path, browsers: list[B
     page = visit(browsers[0], serving.address)
     answer(page, 2)
     page.reload()
-    page.get_by_role("button", name="I am somebody else").click()
+    page.get_by_role("button", name="I am someone else").click()
     answer(page, 1)
     assert counts(plan) == [1, 2]
 

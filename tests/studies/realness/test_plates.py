@@ -188,7 +188,7 @@ def test_a_plate_is_not_read_again(plan: Path) -> None:
     given = GivenAnswer(key=page["key"], position=1, stimulus=first, answer="none", milliseconds=900,
                         view=View(**SEEN))  # fmt: skip
     server.save(given)
-    with pytest.raises(ValueError, match="trial 1 is answered already"):
+    with pytest.raises(ValueError, match="Number 1 has already been answered"):
         server.save(given.model_copy(update={"answer": "5", "revises": True}))
     with pytest.raises(ValueError, match="answer '0'; expected one of 1, 2"):
         server.save(given.model_copy(update={"answer": "0", "position": 2, "stimulus": page["trials"][1]["stimulus"]}))

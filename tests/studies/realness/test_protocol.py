@@ -118,7 +118,7 @@ def test_answers_that_may_be_changed(revised: Path) -> None:
     change(server, page, 3, 2)
     change(server, page, 3, 2)  # sent twice
     change(server, page, 12, -2)
-    with pytest.raises(ValueError, match="trial 1 is answered already"):
+    with pytest.raises(ValueError, match="Number 1 has already been answered"):
         change(server, page, 1, "left")  # a comprehension pair is not
     with pytest.raises(ValueError, match="answer '99'"):
         change(server, page, 3, 99)
@@ -142,7 +142,7 @@ def test_without_revision_a_changed_answer_is_refused(plans: Planned, tmp_path: 
     page = opened(server, "ada")
     for position in (1, 2, 3):
         give(server, page, position)
-    with pytest.raises(ValueError, match="trial 3 is answered already"):
+    with pytest.raises(ValueError, match="Number 3 has already been answered"):
         change(server, page, 3, 2)
     server.close()
 
@@ -489,7 +489,7 @@ def test_the_page_tells_who_is_screened_out(page: Page, checked: Path) -> None:
     right = expected(checked)
     page.goto(server.address)
     page.get_by_text("To go on, you need to get 2 of them right.").wait_for()
-    page.get_by_text("paid for these minutes").wait_for()
+    page.get_by_text("paid for your time").wait_for()
     page.get_by_role("button", name="Begin").click()
     page.locator(".progress").wait_for()
     (person,) = rows(checked / "people.csv")
@@ -499,7 +499,7 @@ def test_the_page_tells_who_is_screened_out(page: Page, checked: Path) -> None:
         page.wait_for_selector(ANSWERABLE)
         page.keyboard.press({"left": "2", "right": "1"}[right[trials[position - 1]["stimulus"]]])
     page.get_by_role("heading", name="You cannot go on to the main part").wait_for()
-    page.get_by_text("You will be paid for these minutes").wait_for()
+    page.get_by_text("You will be paid for your time").wait_for()
     assert page.get_by_role("link").get_attribute("href") == f"{EXAMPLE}/no"
     assert violations(page) == []
     page.reload()

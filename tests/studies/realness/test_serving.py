@@ -263,10 +263,10 @@ def test_a_clock_that_goes_back_keeps_no_place(plan: Path, monkeypatch: pytest.M
     [
         ({"answer": 99}, "answer '99'; expected one of left, right"),
         ({"answer": 1}, "answer '1'; expected one of left, right"),
-        ({"position": 2}, "trial 2; expected number 1 of the list"),
-        ({"stimulus": "x"}, "trial 1; expected number 1 of the list"),
-        ({"key": "x"}, "unknown key"),
-        ({"key": ""}, "unknown key"),
+        ({"position": 2}, "Number 2 was answered, but number 1 is next"),
+        ({"stimulus": "x"}, "Number 1 was answered, but number 1 is next"),
+        ({"key": "x"}, "does not know this browser"),
+        ({"key": ""}, "does not know this browser"),
     ],
 )
 def test_an_answer_is_checked_when_it_arrives(plan: Path, change: dict[str, Any], message: str) -> None:
@@ -284,7 +284,7 @@ def test_an_answer_is_never_replaced(plan: Path) -> None:
     for position in (1, 2, 3):
         give(server, page, position)
     give(server, page, 3)  # sent twice, as when a reply was lost
-    with pytest.raises(ValueError, match="trial 3 is answered already, perhaps in another tab"):
+    with pytest.raises(ValueError, match="Number 3 has already been answered, perhaps elsewhere"):
         give(server, page, 3, 2)
     (file,) = (plan / "answers").iterdir()
     assert [row["answer"] for row in rows(file)] == ["right", "right", "1"]

@@ -116,10 +116,10 @@ class HelpSection(StrEnum):
     """Where the words of an action stand: the first five in the help, the others beneath what they belong to."""
 
     IMAGE = "The image in focus"
-    LOOKING = "Looking"
+    LOOKING = "Looking at images"
     CLASSES = "Classes"
     CROP = "Drawing a crop"
-    REASONS = "Reasons, after r or in a crop"
+    REASONS = "Reasons, after r or while cropping"
     FOOTER = "the buttons below the cards"
     WAIT = "the line while all clean waits"
     FILTER = "the buttons of the filters"
@@ -201,6 +201,7 @@ class _Line(Section):
 
 
 class _File(Section):
+    most_used: list[Annotated[Action, Field(strict=False)]]
     filters: dict[str, str]
     asked_filters: dict[str, str]
     zoom_labels: dict[str, str]
@@ -284,6 +285,10 @@ _ACTIONS = MappingProxyType(_by_key())
 def action_of(mode: Mode | Waiting, key: str) -> Action | None:
     """The action of a key in a mode; None where it has none."""
     return _ACTIONS.get((mode, key)) or _ACTIONS.get((mode, ANY_KEY))
+
+
+MOST_USED: tuple[HelpLine, ...] = tuple(ENTRIES[action].line for action in _READ.most_used)
+"""The lines that the help has first."""
 
 
 def help_lines(section: HelpSection) -> list[HelpLine]:

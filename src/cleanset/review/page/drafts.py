@@ -64,7 +64,7 @@ class Draft:
         if self.visible_in is not None:
             self.visible_in = None
         elif drawn is None:
-            raise CleansetError("draw the box first: v states that the object stays fully visible in it")
+            raise CleansetError("draw the box first: v confirms that the object is fully visible in it")
         elif self.proposal is not None and drawn == self.proposal.box and not was_shown:
             raise CleansetError("the proposed box was not shown yet when v was pressed: look, and press it again")
         else:
@@ -85,8 +85,8 @@ class Draft:
             height = drawn[3] - drawn[1]
             if 0 < min(width, height) < min_pixels:
                 lacking.append(
-                    f"the box is {width} × {height} pixels, and no edge may be under {min_pixels}: draw a larger one, "
-                    "or give another verdict"
+                    f"the box is {width} × {height} pixels, and each side needs at least {min_pixels}: draw a larger "
+                    "one, or give another verdict"
                 )
             else:
                 try:
@@ -94,9 +94,9 @@ class Draft:
                 except ValueError as error:
                     lacking.append(str(error))
         if self.reason is None:
-            lacking.append("choose the reason, by its key")
+            lacking.append("choose a reason by its key")
         if self.visible_in is None:
-            lacking.append("state that the object stays fully visible, by v")
+            lacking.append("confirm with v that the object is fully visible")
         return lacking
 
     def review(self, image: IndexedImage, note: str | None, seen: Seen | None = None) -> Review:

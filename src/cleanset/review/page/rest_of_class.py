@@ -10,11 +10,11 @@ MIN_HEIGHT = 120
 """CSS pixels, whose product is the area on the screen from which an image can be taken as clean with others."""
 
 LEFT = {
-    "judged": "to be decided on by itself.",
-    "early": "a key for it came too early: decide on it, or press a again.",
-    "unseen": f"not whole on the screen, or smaller there than {MIN_WIDTH} × {MIN_HEIGHT} pixels: look, and press a "
-    "again, or Enter for a closer look and c.",
-    "late": "shown only after the key was pressed: look, and press a again.",
+    "judged": "to be decided on separately.",
+    "early": "where a key came too early: decide, or press a again.",
+    "unseen": f"not whole on the screen, or smaller than {MIN_WIDTH} × {MIN_HEIGHT} pixels: look, then press a again, "
+    "or enlarge the image with Enter and press c.",
+    "late": "shown only after the key was pressed: look, then press a again.",
 }
 """Why one key for all the rest of a class leaves an image, and the remedy.
 

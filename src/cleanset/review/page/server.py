@@ -104,9 +104,9 @@ def run(
         gc.freeze()
         return application(sessions)
 
-    announcement = "Review page: {}  (Ctrl+C ends it; every verdict is on disk)"
+    announcement = "Review page: {}  (Ctrl+C ends it; every verdict is saved)"
     if team:
-        announcement = "Review page, a link for each reviewer (Ctrl+C ends it; every verdict is on disk):\n{}"
+        announcement = "Review page, a link for each reviewer (Ctrl+C ends it; every verdict is saved):\n{}"
     secret = edition.folder / ".dvc" / "tmp" / "review_links"
     pages.run_page(
         make_application,
@@ -328,7 +328,7 @@ class Search(Dialog):
         leave: Callable[[], Awaitable[None]],
         state: Callable[[int], str],
     ) -> None:
-        super().__init__("Search a class", leave, "position=top ")
+        super().__init__("Search for a class", leave, "position=top ")
         self._indices = {classes.keys[index]: index for index in searched}
         self._words = classes.search_words.capitalize()
         self._names = [classes.names[index] for index in searched]
@@ -365,7 +365,7 @@ class Search(Dialog):
         self._hits.clear()
         with self._hits:
             if not self._found():
-                ui.item_label("No class is found.").props("role=status")
+                ui.item_label("No class found.").props("role=status")
             for row, name in enumerate(self._found()):
                 with ui.item().props("clickable") as item:
                     item.props["data-hit"] = name.key  # the page sends a click on it as a key
@@ -389,7 +389,7 @@ def fill_note(title: str, text: str) -> None:
         ui.label(title).classes("title")
         field = ui.textarea(value=text).props('autofocus outlined autogrow aria-label="Note"').classes("w-full")
         field.props(f"maxlength={MAX_NOTE}")
-        ui.label(f"Shift+Enter begins a line. At most {MAX_NOTE:,} characters.").classes("hint")
+        ui.label(f"Shift+Enter starts a new line. At most {MAX_NOTE:,} characters.").classes("hint")
         ui.html(note_buttons(), sanitize=False)
 
 

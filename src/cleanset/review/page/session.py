@@ -239,7 +239,7 @@ class Session:
             return f"{sum(question.certain for question in status.questions) or 1} to review"
         if class_index not in self.share.classes:
             return "not asked of you"
-        return {"settled": "done", "open": "waits for others"}.get(status.state, status.state)
+        return {"settled": "done", "open": "waiting for others"}.get(status.state, status.state)
 
     def unsettled(self, role: str | None = None) -> list[int]:
         """The classes with a question to this reviewer, for a model if given, or whose files are broken."""

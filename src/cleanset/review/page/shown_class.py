@@ -23,9 +23,9 @@ from cleanset.vocabulary import Reason
 
 _STATE_LEFT = {
     "settled": "is done.",
-    "short": "is short: {lacking}, and no candidate is left.",
-    "conflict": "waits for the board.",
-    "open": "has all your verdicts, and waits for other reviewers.",
+    "short": "is short: {lacking}, and no candidates are left.",
+    "conflict": "is waiting for the board.",
+    "open": "has all your verdicts and is waiting for other reviewers.",
 }
 """The notice about a class without further questions, by its state."""
 
@@ -33,13 +33,13 @@ _NOTHING: Mapping[Mode, str] = MappingProxyType(
     {
         "class": "does nothing here; ? shows the keys.",
         "zoom": "does nothing here; ? shows the keys.",
-        "end": "does nothing here: no class is shown; / and n go to one.",
+        "end": "does nothing here, as no class is shown; / or n goes to one.",
         "reason": "is not the key of a reason; Esc leaves the image as it is.",
-        "crop": "does nothing while a crop is drawn; Enter saves it, Esc leaves it.",
+        "crop": "does nothing while you draw a crop; Enter saves it, Esc cancels.",
         "filter": "is not the key of a filter.",
         "filter_by_reason": "is not the key of a filter.",
         "filter_by_hint": "is not the key of a filter.",
-        "back": "does nothing while you look back; Esc closes this.",
+        "back": "does nothing in the list of your verdicts; Esc closes it.",
     }
 )
 """What the page says of a key without an action, by mode; in the help and the guidelines every key has one."""
@@ -124,9 +124,9 @@ class ShownClass:
         except NotShownError:
             is_not_shown = True
         except CleansetError as error:
-            self.notice = Notice(f"Not saved. {error}", is_error=True)
+            self.notice = Notice(f"Not saved: {error}", is_error=True)
         except OSError as error:
-            self.notice = Notice(f"Not saved. {error.filename or 'writing'}: {error.strerror or error}", is_error=True)
+            self.notice = Notice(f"Not saved: {error.filename or 'writing'}: {error.strerror or error}", is_error=True)
         finally:
             unread = self.unread
             number = self.pressed

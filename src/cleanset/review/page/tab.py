@@ -103,19 +103,17 @@ class Tab(VerdictsOfTab):
         self.base = "class"
 
     def _tell_magnifier(self, sent: ReviewKey) -> None:
-        self._tell_nothing(sent.key, "is held down with the mouse over an image: it magnifies there.")
+        self._tell_nothing(sent.key, "magnifies while it is held down with the mouse over an image.")
 
     def _toggle_every(self, _: ReviewKey) -> None:
         before = self.cursor.images()
         self.cursor.every = not self.cursor.every
         if self.cursor.images() == before:
-            self.notice = Notice("No other image of this class is a candidate.")
+            self.notice = Notice("This class has no other candidates.")
 
     def _tell_lost(self, sent: ReviewKey) -> None:
         keys = f"{sent.card} keys" if sent.card != "1" else "1 key"
-        self.notice = Notice(
-            f"The connection was lost, and {keys} with it: look which verdicts are missing.", is_error=True
-        )
+        self.notice = Notice(f"Connection lost; {keys} not saved. Check for missing verdicts.", is_error=True)
 
     def resume(self, name: str) -> None:
         """Go on with the steps that the browser's tab of this name can undo, though the page was loaded anew."""
@@ -178,12 +176,12 @@ class Tab(VerdictsOfTab):
             self._go_on(-1)
         if not can_read_text() and not self.session.state.told_about_text:
             self.session.state.told_about_text = True
-            self.notice = self.notice or Notice(f"Hints do not look for text: {install_command('text')} adds that.")
+            self.notice = self.notice or Notice(f"Text detection is off; to turn it on: {install_command('text')}.")
 
     def _go_to_neighbour(self, direction: int) -> None:
         following = self.order.neighbour(self.cursor.class_index, direction)
         if following is None:
-            self.notice = Notice(f"No other class here: {self.order.filter}. f chooses which classes.")
+            self.notice = Notice(f"No other class with this filter: {self.order.filter}. Press f to choose another.")
         else:
             self.open(following)
 
@@ -205,7 +203,7 @@ class Tab(VerdictsOfTab):
         kind, _, words = name.partition(": ")
         unknown = self._unknown_hints(words.replace(" ", "_")) if kind == "hint" else ""
         if not self.order.matching(name):
-            self.notice = Notice(f"No class here{' yet' if unknown else ''}: {name}.{unknown}")
+            self.notice = Notice(f"No class with this filter{' yet' if unknown else ''}: {name}.{unknown}")
             return
         if unknown:
             self.notice = Notice(f"Classes found so far: {len(self.order.matching(name)):,}.{unknown}")
@@ -216,7 +214,7 @@ class Tab(VerdictsOfTab):
     def _unknown_hints(self, kind: str) -> str:
         """What is not known yet of the hints of a kind, in a sentence after a blank; empty if all is known."""
         if kind == "text" and not self.session.hints.reads_text:
-            return " Text is not looked for in this session."
+            return " Text detection is off."
         count = self.session.unmeasured(kind)
         images = "image is" if count == 1 else "images are"
         return f" {count:,} {images} not measured yet." if count else ""
@@ -246,7 +244,7 @@ class Tab(VerdictsOfTab):
             self._check_seen(sent)
             self.close()
             if class_index == self.cursor.class_index:
-                raise CleansetError("That is the class of the image already: i, and choose another.")
+                raise CleansetError("The image is in that class already: press i and choose another.")
             self.draft.correct_class = self.session.library.classes.keys[class_index]
             self._save_draft()
 

@@ -124,7 +124,7 @@ class VerdictsOfTab(ShownClass):
         # the note of an earlier decision gives the reason for that one
         if self.session.reviewer == BOARD and not (written or "").strip():
             self.over = "note"
-            self.notice = Notice("A verdict of the board needs a note that gives the reason.")
+            self.notice = Notice("A board verdict needs a note that gives the reason.")
             return
         note = written or (own.note if own else None)
         self._write({image.image_id: draft.review(image, note, self.history.seen(left, image.image_id))})
@@ -161,7 +161,7 @@ class VerdictsOfTab(ShownClass):
             self._guess = Guess(image=(left, focus))
             said = f"{self.notice.text} " if self.notice else ""
             self.notice = Notice(
-                f"{said}Rejected last: {reason_in_words(reason)}; Shift and a reason's key changes it."
+                f"{said}Rejected for {reason_in_words(reason)}. To change the reason, press Shift and its key."
             )
 
     def _check_seen_or_leave(self, sent: ReviewKey) -> None:
@@ -177,7 +177,7 @@ class VerdictsOfTab(ShownClass):
         """Change the reason of the guess that the key before made, or else reject the image in focus for a reason."""
         reason = REASON_KEYS.get(sent.reason or "")
         if reason is None:
-            raise CleansetError("not the key of a reason: ? shows them")
+            raise CleansetError("that is not the key of a reason: press ? to see them")
         image = guess.image if guess else None
         own = self.session.own(*image) if image else None
         if image is not None and own is not None and isinstance(own.verdict, Rejected):
@@ -186,7 +186,7 @@ class VerdictsOfTab(ShownClass):
             self.history.shown[image_id] = own  # the last notice told it
             self.history.write(class_index, {image_id: replace(own, verdict=Rejected(reason))})
             self.notice = Notice(
-                f"{self.session.library.classes.names[class_index].name}: rejected last: {reason_in_words(reason)}."
+                f"{self.session.library.classes.names[class_index].name}: the reason is now {reason_in_words(reason)}."
             )
         elif guess is not None and guess.image is None:
             # the reason was meant for the image of that guess
@@ -207,9 +207,9 @@ class VerdictsOfTab(ShownClass):
         if not sent.is_subject_seen:
             raise NotShownError
         if self.session.reviewer == BOARD:
-            raise CleansetError("A verdict of the board needs a note: decide on each image by itself.")
+            raise CleansetError("A board verdict needs a note: decide on each image separately.")
         if self.base == "zoom":
-            self.notice = Notice("a takes the images that are side by side: Esc goes back to them.")
+            self.notice = Notice("a works on the images side by side: press Esc to go back to them.")
             return
         if not self.cursor.status.questions:
             self._leave_settled()  # somebody else, or another tab, has settled it
@@ -246,21 +246,21 @@ class VerdictsOfTab(ShownClass):
             assert self.cursor.focus is not None
             self._check_seen(sent)
             self._write({self.cursor.focus: None})
-            self.notice = Notice("Taken back.")
+            self.notice = Notice("Verdict withdrawn.")
         else:
-            self.notice = Notice("Nothing to take back: no verdict of yours on this image.")
+            self.notice = Notice("Nothing to withdraw: you have no verdict on this image.")
 
     def _undo(self, _: ReviewKey) -> None:
         is_replaced = self.history.is_last_replaced()
         step = self.history.undo()
         if step is None:
-            self.notice = Notice("Nothing to undo in this tab; d takes a verdict back.")
+            self.notice = Notice("Nothing to undo in this tab; d withdraws a verdict.")
             return
         self.open(step.class_index, step.image_id)
         if is_replaced:
             own = self.cursor.own()
             stays = f"{own.verdict.kind} stays" if own else "no verdict is left"
-            self.notice = Notice(f"Nothing to undo: {step.in_words} was replaced elsewhere meanwhile; {stays}.")
+            self.notice = Notice(f"Nothing to undo: {step.in_words} has been replaced elsewhere since; {stays}.")
         else:
             self.notice = Notice(f"Undone: {step.in_words}.")
 
@@ -295,7 +295,7 @@ class VerdictsOfTab(ShownClass):
                 self._write({self.cursor.focus: replace(own, note=text.strip() or None)})
                 self.session.state.notes.pop(key, None)
             elif own is None and text.strip():
-                self.notice = Notice("The note is not saved yet: it is saved with a verdict.")
+                self.notice = Notice("The note will be saved together with a verdict.")
             else:
                 self.session.state.notes.pop(key, None)
 
@@ -303,7 +303,7 @@ class VerdictsOfTab(ShownClass):
         """Save the verdict for which the board was asked to give a note."""
         if not text:
             self.session.state.notes.pop((self.cursor.class_index, self.cursor.focus or ""), None)
-            self.notice = Notice("Not saved: a verdict of the board needs a note.", is_error=True)
+            self.notice = Notice("Not saved: a board verdict needs a note.", is_error=True)
             return
         self.draft = draft
         self._save_draft()

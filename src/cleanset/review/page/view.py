@@ -18,6 +18,7 @@ from cleanset.review.page.actions import (
     ENTRIES,
     FILTERS,
     HELP_SECTIONS,
+    MOST_USED,
     ZOOM_LABELS,
     Action,
     HelpSection,
@@ -293,6 +294,7 @@ def _templates() -> Environment:
     templates.globals["entries"] = ENTRIES
     templates.globals["help_lines"] = help_lines
     templates.globals["help_sections"] = HELP_SECTIONS
+    templates.globals["most_used"] = MOST_USED
     templates.globals |= {
         "reasons": REASON_KEYS, "hint_keys": HINT_KEYS, "filters": FILTERS, "by_keys": BY_KEYS,
         "tiers": TIER_WORDS, "bases": BASIS_WORDS,

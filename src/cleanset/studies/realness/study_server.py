@@ -228,7 +228,7 @@ class StudyServer:
         with self._lock:
             known = self._by_key.get(given.key)
             if known is None:
-                raise ValueError("unknown key; expected one that this study gave: open the study's link again")
+                raise ValueError("The study does not know this browser. Please open the study's link again.")
             self._check_list(known)
         with known.lock:
             if STATES[known.state].page == "trials":
@@ -249,10 +249,14 @@ class StudyServer:
             ):
                 self._revise(known, given, before)
             elif before != (given.stimulus, answer):
-                raise ValueError(f"trial {given.position} is answered already, perhaps in another tab: load it again")
+                raise ValueError(
+                    f"Number {given.position} has already been answered, perhaps elsewhere. Please reload the page."
+                )
             return
         if given.position != done + 1 or done >= len(trials) or trials[done].stimulus != given.stimulus:
-            raise ValueError(f"trial {given.position}; expected number {done + 1} of the list: load the page again")
+            raise ValueError(
+                f"Number {given.position} was answered, but number {done + 1} is next. Please reload the page."
+            )
         self._write(known, given, trials[done])
         known.answers.append((given.stimulus, answer))
         self._note_screening(known)
@@ -262,7 +266,7 @@ class StudyServer:
         """Write a changed answer behind the one before: the last one counts."""
         trial = self.trials[known.number][given.position - 1]
         if trial.stimulus != given.stimulus:
-            raise ValueError(f"trial {given.position} has another stimulus: load the page again")
+            raise ValueError(f"Number {given.position} is another image now. Please reload the page.")
         if before[1] != str(given.answer):
             self._write(known, given, trial)
             known.answers[given.position - 1] = (given.stimulus, str(given.answer))
@@ -274,7 +278,9 @@ class StudyServer:
             raise ValueError(f"answer {answer[:20]!r}; expected one of {', '.join(known_answers)}")
         least = self.files.shown_milliseconds
         if given.milliseconds < least:
-            raise ValueError(f"an answer after {given.milliseconds} ms; expected one after {least} ms: answer again")
+            raise ValueError(
+                f"The answer came after {given.milliseconds} ms; at least {least} ms are needed. Please answer again."
+            )
         view = [f"{getattr(given.view, name):g}" for name in VIEW_COLUMNS]
         row = (known.person, known.number, given.position, given.stimulus, answer, given.milliseconds, *view)
         append_line(self.plan / ANSWERS_FOLDER / known.file, *_lines(ANSWER_COLUMNS, row))

@@ -8,6 +8,7 @@ const DOWN = 14; // the same above and below, and the space above the caption
 const WIDE = 330; // from here on, the hints are beside the keys
 const READABLE = 30_000; // area on the screen below which images are scrolled instead
 const USUAL_RATIO = 4 / 3;
+const WORTH = 0.59; // of the area that images could have, what places for replacements have to leave
 const CARD = 4; // tracks of the grid that a card has both ways
 
 // Area from which an image can be taken as clean with others.
@@ -69,7 +70,8 @@ function fitting(ratios, count, spare, width, height) {
     const isBetter = judged > (best?.judged ?? 0) || (judged === best?.judged && shown > best.shown);
     if (shown >= READABLE && isBetter) best = { across, high, parts, shown, judged };
   }
-  return best;
+  const alone = spare > 0 && best !== null ? fitting(ratios, count, 0, width, height) : best;
+  return alone !== null && best.shown < WORTH * alone.shown ? alone : best;
 }
 
 // The grid with most images on the screen at a time that can be judged; the others lie below.

@@ -217,8 +217,8 @@ function boxChanged() {
     const [width, height] = sizes();
     size.dataset.box = edges ? edges.join(",") : "";
     size.textContent = edges
-      ? `${edges[2] - edges[0]} × ${edges[3] - edges[1]} of ${width} × ${height} pixels; ${keptPercent()} % is kept`
-      : `nothing drawn yet, of ${width} × ${height} pixels`;
+      ? `${edges[2] - edges[0]} × ${edges[3] - edges[1]} of ${width} × ${height} pixels; ${keptPercent()} % kept`
+      : `no box yet; the image has ${width} × ${height} pixels`;
   }
   clearTimeout(later);
   later = setTimeout(() => {
