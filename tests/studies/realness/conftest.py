@@ -20,13 +20,13 @@ STUDIES = ("aca", "advpp", "cadv", "cadv_4_6", "diffattack", "ncf", "semanticadv
 DIFFERENT_PEOPLE = tuple(name for name in STUDIES if name != "cadv_4_6")
 """cadv_4_6 has a part of the ratings of cadv once more."""
 
-VIEW = "448,448,1,1280,800,0"
+VIEW = "448,448,1,1280,800,0,0"
 """The last cells of an answer: how the trial stood on the screen."""
 ANSWER_HEADER = ",".join(
     [
         "person", "list", "position", "stimulus", "answer", "milliseconds",
         "shown_width", "shown_height", "pixel_ratio", "window_width", "window_height",
-        "pixels_per_mm\n",
+        "pixels_per_mm", "darkened\n",
     ]
 )  # fmt: skip
 

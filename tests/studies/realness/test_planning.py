@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 HEADER = (
     "person", "list", "position", "stimulus", "answer", "milliseconds",
     "shown_width", "shown_height", "pixel_ratio", "window_width", "window_height",
-    "pixels_per_mm",
+    "pixels_per_mm", "darkened",
 )  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def test_answers_are_analysed_by_the_key(planned: Path, tmp_path: Path) -> None:
     assert found["model"]["modified"]["estimate"] < -1
     assert found["invalid_rows"] == {"left_out": 0, "first": []}
     assert found["shown"] == {
-        "sizes": {"448 x 448": 56}, "pixel_ratios": {"1": 56}, "unknown": 0, "widths_mm": {}
+        "sizes": {"448 x 448": 56}, "pixel_ratios": {"1": 56}, "unknown": 0, "widths_mm": {}, "darkened": 0
     }  # fmt: skip
 
 

@@ -32,6 +32,7 @@ SEEN: dict[str, Any] = {
     "window_width": 1280,
     "window_height": 800,
     "pixels_per_mm": 0,
+    "darkened": False,
 }
 """How a trial stands on a screen."""
 

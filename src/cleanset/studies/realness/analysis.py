@@ -152,6 +152,9 @@ class ShownSizes:
     widths_mm: Mapping[str, int] = field(default_factory=dict)
     """Ratings by width in whole millimetres, most first, of screens that were measured."""
 
+    darkened: int = 0
+    """Ratings on a page whose colours the browser had replaced, as in an automatic dark mode."""
+
 
 def shown_sizes(answers: StudyAnswers) -> ShownSizes | None:
     """The sizes at which images were rated; None for ratings that no page took."""
@@ -167,6 +170,7 @@ def shown_sizes(answers: StudyAnswers) -> ShownSizes | None:
         pixel_ratios=most_first(ratios),
         unknown=len(views) - len(known),
         widths_mm=most_first(widths),
+        darkened=sum(each.darkened for each in known),
     )
 
 

@@ -265,6 +265,8 @@ def _sizes(shown: ShownSizes) -> list[str]:
     if shown.widths_mm:
         widths = ", ".join(f"{width} mm ({count:,})" for width, count in shown.widths_mm.items())
         lines.append(f"widths on screens that were measured: {widths}")
+    if shown.darkened:
+        lines.append(f"on pages whose colours the browser had replaced: {shown.darkened:,} ratings")
     return lines
 
 

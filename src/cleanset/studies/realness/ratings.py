@@ -22,7 +22,9 @@ ImageKind = Literal["real", "modified"]
 IMAGE_KINDS: tuple[ImageKind, ...] = ("real", "modified")
 SCALE = (-2, -1, 0, 1, 2)
 RATING_COLUMNS = ("rating", "pid", "image_type", "image_id")
-VIEW_COLUMNS = ("shown_width", "shown_height", "pixel_ratio", "window_width", "window_height", "pixels_per_mm")
+VIEW_COLUMNS = (
+    "shown_width", "shown_height", "pixel_ratio", "window_width", "window_height", "pixels_per_mm", "darkened",
+)  # fmt: skip
 """The columns of a `View`."""
 ANSWER_COLUMNS = ("person", "list", "position", "stimulus", "answer", "milliseconds", *VIEW_COLUMNS)
 TRIAL_COLUMNS = ("list", "position", "kind", "stimulus", "file", "file_right", "choose")
@@ -50,6 +52,7 @@ _Milliseconds = Annotated[float, numeric(float, 0, 1e15, "a number of 0 or more,
 _Pixels = Annotated[int, numeric(int, 0, 100_000, "a number of pixels, or nothing")]
 _Ratio = Annotated[float, numeric(float, 0.01, 100, "device pixels for each CSS pixel, or nothing")]
 _Density = Annotated[float, numeric(float, 0, 1000, "device pixels in a millimetre, or nothing")]
+_Flag = Annotated[int, numeric(int, 0, 1, "0, 1, or nothing")]
 _Stripped = Annotated[str, AfterValidator(str.strip)]
 # as the page sends them: JSON has numbers
 _SentPixels = Annotated[int, Field(strict=True, ge=0, le=100_000)]
@@ -78,6 +81,9 @@ class View:
 
     pixels_per_mm: _SentDensity = 0.0
     """Device pixels in a millimetre of the screen, by a card that was held to it; 0: not measured."""
+
+    darkened: bool = False
+    """Whether the browser replaced the page's own colours, as in an automatic dark mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +145,7 @@ class _Answered:
     window_width: Annotated[_Pixels | None, EmptyIsNone]
     window_height: Annotated[_Pixels | None, EmptyIsNone]
     pixels_per_mm: Annotated[_Density | None, EmptyIsNone]
+    darkened: Annotated[_Flag | None, EmptyIsNone]
 
     @property
     def view(self) -> View | None:
@@ -154,6 +161,7 @@ class _Answered:
             window_width=across,
             window_height=down,
             pixels_per_mm=self.pixels_per_mm or 0.0,
+            darkened=bool(self.darkened),
         )
 
 

@@ -74,6 +74,16 @@
     return [width, height].map((each) => each * devicePixelRatio * pinched());
   };
 
+  // Whether the browser replaces the page's colours: an automatic dark mode, or high contrast. By what it makes of a
+  // ground that is white in every light page.
+  globalThis.isDarkened = () => {
+    const white = document.body.appendChild(document.createElement("i"));
+    white.style.cssText = "display: none; background: canvas; color-scheme: only light";
+    const isWhite = getComputedStyle(white).backgroundColor === "rgb(255, 255, 255)";
+    white.remove();
+    return !isWhite || matchMedia("(forced-colors: active)").matches;
+  };
+
   // A line of words over the page, on the screen also where it is enlarged; null: none. `css`: where, and how it looks.
   const ABOVE = "inset: 0 0 auto; background: #a3211a; font-weight: 600; text-align: center";
   globalThis.tellOver = (id, words, { css = ABOVE, role = "alert" } = {}) => {

@@ -2,7 +2,7 @@
 // saves the answers as a CSV file at the end; `cleanset study serve` saves each answer when it is given.
 "use strict";
 (() => {
-  const VIEW_COLUMNS = ["shown_width", "shown_height", "pixel_ratio", "window_width", "window_height", "pixels_per_mm"];
+  const VIEW_COLUMNS = ["shown_width", "shown_height", "pixel_ratio", "window_width", "window_height", "pixels_per_mm", "darkened"];
   const COLUMNS = ["person", "list", "position", "stimulus", "answer", "milliseconds", ...VIEW_COLUMNS];
   const SIDES = ["left", "right"];
   // at first the speed is guessed: so many trials count as if answered, each in so many seconds
@@ -143,6 +143,7 @@
       window_width: innerWidth,
       window_height: innerHeight,
       pixels_per_mm: Math.round(1e4 * pixelsPerMm) / 1e4,
+      darkened: isDarkened(),
     };
   }
   function bringUp(needed, { seen }) {
@@ -400,7 +401,7 @@
     const answers = [COLUMNS];
     addEventListener("beforeunload", onLeaving);
     const save = (position, stimulus, answer, milliseconds, seenAs) => {
-      answers.push([who, list, position, stimulus, answer, milliseconds, ...VIEW_COLUMNS.map((name) => seenAs[name])]);
+      answers.push([who, list, position, stimulus, answer, milliseconds, ...VIEW_COLUMNS.map((name) => Number(seenAs[name]))]);
     };
     await introduce(INSTRUCTIONS, TEXTS.begin, trials.map((trial) => trial.kind));
     await rate(trials, [], save);
