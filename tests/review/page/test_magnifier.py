@@ -30,9 +30,9 @@ def magnified(page: Page, x: float, y: float, ratio: float) -> NDArray[np.uint8]
     page.mouse.move(x, y)
     page.keyboard.down("q")
     page.wait_for_function("!document.querySelector('#magnifier')?.hidden", timeout=PATIENCE)
-    page.wait_for_function("document.querySelector('#magnifier img').complete", timeout=PATIENCE)
-    page.add_style_tag(content="#magnifier span {display: none}")
-    box = page.locator("#magnifier div").bounding_box()
+    page.wait_for_function("document.querySelector('#magnifier:not(:has(.loading)) img')?.complete", timeout=PATIENCE)
+    page.add_style_tag(content="#magnifier .ratio {display: none}")
+    box = page.locator("#magnifier .ground").bounding_box()
     assert box is not None
     shot = np.asarray(Image.open(io.BytesIO(page.screenshot())).convert("RGB"))
     left, top, side = (round(each * ratio) for each in (box["x"], box["y"], SIZE))

@@ -97,7 +97,7 @@
   globalThis.reveal = (frame) => frame.querySelector(".loading")?.remove();
 
   // A loader of a page with frames (see loader.js), which also fills a frame: resolves when its image is decoded, to
-  // whether it is on the page still. Until the frame is revealed, `inWords` gives the text for the percentage that has loaded.
+  // whether it is on the page still, and wanted there. Until the frame is revealed, `inWords` gives the text for the percentage that has loaded.
   globalThis.frameLoader = (load, inWords, troubled) => {
     const tellLoaded = (frame, percent) => tell(frame, inWords(percent), percent);
     const progressed = (url, share) =>
@@ -111,8 +111,9 @@
       }));
       frame.querySelector(".loading").ariaLabel = image.alt;
       tellLoaded(frame, 0);
-      const address = await loader.arrived(image.dataset.file);
-      if (!image.isConnected) return false; // another page has come meanwhile
+      const { file } = image.dataset;
+      const address = await loader.arrived(file);
+      if (address === null || !image.isConnected || image.dataset.file !== file) return false; // another page, or image
       image.src = address;
       await image.decode();
       return image.isConnected;

@@ -152,11 +152,13 @@ export function loadAhead(urls = "") {
   loader.want([...first, ...examples], [...later, ...urls.split(" ").filter(Boolean).map(absolute)]);
 }
 
-// Examples, in a room of `data-room` CSS pixels, or as wide as what they stand in.
-const frames = () => [...document.querySelectorAll(".frame:has([data-file])")];
+export const { fill } = loader;
+
+// Examples, in a room of `data-room` CSS pixels, or as wide as what they stand in, and as high as that which has `data-high`.
+const frames = () => [...document.querySelectorAll(".frame:has([data-file])")].filter((frame) => !frame.closest("#magnifier"));
 function layOut(frame) {
   const { naturalWidth, naturalHeight } = frame.querySelector("img");
-  const [width, height] = frame.dataset.room?.split(" ").map(Number) ?? [frame.parentElement.clientWidth, innerHeight];
+  const [width, height] = frame.dataset.room?.split(" ").map(Number) ?? [frame.parentElement.clientWidth, frame.closest("[data-high]")?.clientHeight ?? innerHeight];
   const size = [naturalWidth, naturalHeight];
   showExample(frame, size, Math.max(1, pixelFactor(size, 1, { width, height }, width)), { width, height }, IN_PART);
 }

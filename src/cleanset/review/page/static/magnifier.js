@@ -2,6 +2,7 @@
 // is smoothed, and at least twice as large as on its card.
 import "../web/pixels.js";
 import "../web/seen.js";
+import { fill } from "../web/view.js";
 
 const PIXELS = 320;
 
@@ -18,8 +19,9 @@ export function magnify(on) {
   }
   glass = Object.assign(document.createElement("div"), { id: "magnifier", hidden: true });
   glass.setAttribute("aria-hidden", "true");
-  glass.append(document.createElement("div"), new Image(), document.createElement("span"));
-  glass.children[1].addEventListener("load", look);
+  const [ground, frame, ratio] = ["ground", "frame", "ratio"].map((className) => Object.assign(document.createElement("div"), { className }));
+  frame.append(new Image());
+  glass.append(ground, frame, ratio);
   document.body.append(glass);
   look();
   return true;
@@ -27,26 +29,37 @@ export function magnify(on) {
 
 const imageUnderMouse = () => document.elementFromPoint(mouse.x, mouse.y)?.closest(".photo")?.querySelector("img[data-image]");
 
+async function load(frame, file, alt) {
+  const image = frame.firstElementChild;
+  image.alt = alt;
+  image.dataset.file = file;
+  if (await fill(frame)) {
+    reveal(frame);
+    look();
+  } else if (image.dataset.file === file) image.dataset.file = ""; // to be asked for again
+}
+
 function look() {
   if (glass === null) return;
-  const [frame, full, ratio] = glass.children;
+  const [ground, frame, ratio] = glass.children;
+  const full = frame.firstElementChild;
   const image = imageUnderMouse();
   glass.hidden = !image?.naturalWidth;
   if (glass.hidden) return;
-  const address = image.src.replace(/\/image\/(card|small)\//, "/image/full/");
-  if (full.src !== address) full.src = address;
-  if (!full.complete || !full.naturalWidth) {
-    glass.hidden = true;
-    return;
-  }
+  const file = image.src.replace(/\/image\/(card|small)\//, "/image/full/");
+  if (full.dataset.file !== file) load(frame, file, image.alt);
+  const corner = [mouse.x, mouse.y].map((at, axis) =>
+    wholePixels(Math.min([innerWidth, innerHeight][axis] - PIXELS, Math.max(0, at - PIXELS / 2))));
+  ground.style.transform = `translate(${corner[0]}px, ${corner[1]}px)`;
+  const isLoading = frame.querySelector(".loading") !== null;
+  ratio.hidden = isLoading;
+  Object.assign(frame.style, isLoading ? { width: `${PIXELS}px`, height: `${PIXELS}px`, transform: ground.style.transform } : { transform: "none" });
+  if (isLoading) return;
   const { left, top, width, height } = placeOf(image);
   const size = [full.naturalWidth, full.naturalHeight];
   const factor = Math.max(1, Math.ceil((2 * width * devicePixelRatio) / size[0] - 1e-6));
   const share = [(mouse.x - left) / width, (mouse.y - top) / height].map((each) => Math.min(1, Math.max(0, each)));
   const middle = size.map((pixels, axis) => (share[axis] * pixels * factor) / devicePixelRatio);
-  const corner = [mouse.x, mouse.y].map((at, axis) =>
-    wholePixels(Math.min([innerWidth, innerHeight][axis] - PIXELS, Math.max(0, at - PIXELS / 2))));
-  frame.style.transform = `translate(${corner[0]}px, ${corner[1]}px)`;
   ratio.style.transform = `translate(${corner[0] + PIXELS}px, ${corner[1] + PIXELS}px) translate(-100%, -100%)`;
   ratio.textContent = `${100 * factor} %`;
   // from the window's corner, and cut to the frame: in a frame that is not on whole pixels the browser would smooth
