@@ -580,6 +580,30 @@ def test_reload_another_tab_and_late_keys_in_each_state(made: OnDisk, state: Jud
             assert (session.drafts, session.answers, tab.state) == before, key
 
 
+@pytest.mark.long
+def test_the_browsers_back_leads_to_each_state_again(start: Start, visit: Visit) -> None:
+    at = visit(start())
+
+    def step_found() -> str:
+        at.page.goto("about:blank")
+        at.page.go_back()
+        at.ready()
+        return at.step
+
+    assert step_found() == "instructions"
+    at.press("Enter", "4")
+    assert step_found() == "contains"
+    at.press("1")
+    assert step_found() == "outline"
+    at.draw(SQUARE)
+    at.press("Enter")
+    assert step_found() == "statement"
+    at.press("y", "n", "y", *"44444444")
+    while at.step != "end":
+        at.press("4")
+    assert step_found() == "end"
+
+
 def test_a_key_answers_what_its_own_tab_shows(made: OnDisk) -> None:
     """Though another tab has gone on: this one is drawn anew first."""
     session = two_images(made)

@@ -1,10 +1,15 @@
 """Simulated people try a plan in a real browser; nothing of it is in the plan."""
 
 import json
+import re
 from dataclasses import asdict, replace
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness import pilot
@@ -86,6 +91,41 @@ def test_payment_and_power_are_those_of_the_pilots_own_people() -> None:
     alone = pilot.pilot_text(replace(found, people=tuple(complete[:1]), remaining=None, power=None), Path("out"))
     assert alone.startswith("1 simulated person, seed 0: 1 careful\n")
     assert "power with the 30 people planned: not known" in alone
+
+
+seconds = st.integers(30, 3000).map(float)
+person_of_pilot = st.one_of(
+    seconds.map(lambda each: ("careful", each, True, False)),
+    seconds.map(lambda each: ("fast", each, False, True)),
+    seconds.map(lambda each: ("careless", each, False, False)),
+)
+
+
+@given(st.lists(person_of_pilot, min_size=1, max_size=12), st.integers(1, 40), st.integers(2, 60))
+def test_pay_by_another_reckoning(people: list[tuple[Any, float, bool, bool]], wage: int, planned: int) -> None:
+    """In exact fractions, person by person: who is screened out comes again for each complete person of the pilot."""
+    complete = sorted(Fraction(int(seconds)) for _, seconds, is_complete, _ in people if is_complete)
+    assume(complete)
+    middle = complete[(len(complete) - 1) // 2] + complete[len(complete) // 2]
+    per_second = Fraction(wage, 3600)
+    each = per_second * middle / 2
+    expected = [each, planned * each]
+    screened = [Fraction(int(seconds)) for _, seconds, _, is_screened in people if is_screened]
+    if screened:
+        on_the_way = sum((per_second * one for one in screened), Fraction(0)) * planned / len(complete)
+        expected += [on_the_way, planned * each + on_the_way]
+    found = pilot.Pilot(
+        seed=0, settings=pilot.PilotSettings(wage=wage), planned_people=planned, remaining=None, power=None,
+        wanted_power=0.8, analysis="", screens=(),
+        people=tuple(
+            pilot.PilotPerson(manner=manner, seconds=took, end="", is_complete=is_complete, is_screened_out=is_screened)
+            for manner, took, is_complete, is_screened in people
+        ),
+    )  # fmt: skip
+    lines = pilot.pilot_text(found, Path("out")).splitlines()
+    payment = next(line for line in lines if line.startswith("payment"))
+    printed = [float(text.replace(",", "")) for text in re.findall(r"[\d,]+\.\d\d", payment)]
+    assert printed == pytest.approx([float(value) for value in expected], abs=0.00501)
 
 
 def test_the_power_of_those_who_remain() -> None:

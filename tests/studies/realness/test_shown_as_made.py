@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from playwright.sync_api import Browser, Page, ViewportSize
 from cleanset.studies.realness.analysis import shown_sizes
 from cleanset.studies.realness.ratings import Answer, StudyAnswers, View
 from tests.browser_tab import PATIENCE, Server
+from tests.conftest import BROWSERS, CHROMIUM_OPTIONS
 from tests.studies.realness.conftest import ANSWERABLE, SIZES, command, rows
 
 Plans = Callable[[int], tuple[Path, Server]]
@@ -175,6 +177,33 @@ def test_each_pixel_is_a_square_of_device_pixels(
     assert {(each["window_width"], each["window_height"], each["pixel_ratio"]) for each in answers} == {expected}
     assert seen[:2] == [2, 2]
     assert sorted(seen[2:]) in ([0, 1, 1], [1, 1, 1])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("scheme", "darkened"), [("light", "1"), ("dark", "0")])
+def test_a_browser_that_darkens_pages(served: Plans, chromium: Browser, scheme: Any, darkened: str) -> None:
+    """In a dark system the page is exempt, as it asks; darkened, its images stay exact, and each answer says so."""
+    plan, server = served(224)
+    before = set((plan / "answers").iterdir())
+    options = [*CHROMIUM_OPTIONS, "--blink-settings=forceDarkModeEnabled=true"]
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    darkening = chromium.browser_type.launch(executable_path=path, args=options)
+    try:
+        page = darkening.new_page(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
+        page.set_default_timeout(PATIENCE)
+        page.goto(server.address)
+        page.get_by_role("button", name="Begin").click()
+        page.wait_for_selector(ANSWERABLE)
+        ground = Image.open(io.BytesIO(page.screenshot())).convert("RGB").getpixel((3, 3))
+        assert (ground == (244, 244, 242)) is (darkened == "0")
+        for screen, stored in zip(on_screen(page, 1), files(page, plan), strict=True):
+            np.testing.assert_array_equal(screen, stored.repeat(2, axis=0).repeat(2, axis=1))
+        page.keyboard.press("1")
+        page.locator(".progress", has_text="2 of ").wait_for()
+    finally:
+        darkening.close()
+    (mine,) = set((plan / "answers").iterdir()) - before
+    assert [each["darkened"] for each in rows(mine)] == [darkened]
 
 
 def hold_card(page: Page, css_pixels: float) -> None:
