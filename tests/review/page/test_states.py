@@ -33,8 +33,8 @@ def test_a_late_key_saves_nothing_in_any_mode(edition: Path, tab: TabAlone, mode
         assert tab.mode == mode
         before = reviews(edition)
         images = tab.cursor.images()
-        for screen in ({"subject": LADYBUG, "shown": 9.0}, {"subject": GOLDFISH, "shown": 0.1}):
-            tab.press(sent(key, images, card=images[0], seconds_seen=0.1, reason="w", **screen))
+        for subject, shown in ((LADYBUG, 9.0), (GOLDFISH, 0.1)):
+            tab.press(sent(key, images, None, images[0], 0.1, subject=subject, shown=shown, reason="w"))
         assert reviews(edition) == before, key
 
 
