@@ -74,6 +74,11 @@ def change_file(path: Path, text: str) -> None:
     (path if path.is_file() else path / "a.yaml").write_text(text)
 
 
+def change_there_and_back(path: Path) -> None:
+    change_file(path, "changed\n")
+    change_file(path, "before\n")
+
+
 def change_param(path: Path, key: str) -> None:
     content: Any = yaml.safe_load(path.read_text())
     *tables, last = key.split(".")
@@ -131,9 +136,19 @@ def test_every_dependency_of_every_stage(
             change_file(folder / dep, "changed\n")
         assert misread_inputs(folder) == []
         change_file(folder / dep, "before\n")
+        if "src/cleanset/" not in dep:
+            # the stage may have read it in between
+            with pytest.raises(CleansetError, match="changed while the stage ran"), stage():
+                change_there_and_back(folder / dep)
         with stage():
-            # written anew with the same content
-            change_file(folder / dep, "before\n")
+            if "src/cleanset/" in dep:
+                # a checkout of git, and back
+                change_file(folder / dep, "before\n")
+            else:
+                # a backup by links changes the time of status
+                path = folder / dep if (folder / dep).is_file() else folder / dep / "a.yaml"
+                (folder.parent / "link").hardlink_to(path)
+                (folder.parent / "link").unlink()
         lock(folder, name)
         assert misread_inputs(folder) == []
         change_file(folder / dep, "changed\n")

@@ -217,10 +217,7 @@ def noted_inputs() -> Iterator[None]:
             raise
     after = _Reader(folder)
     changed = _differing_params(params, after.params(files.params))
-    for path, (states, digest) in noted.items():
-        # written anew with the same content it is the same
-        if states != after.states(path) and (digest is None or digest != after.digest(path)):
-            changed.append(path)
+    changed += [path for path, (states, digest) in noted.items() if _has_changed(path, states, digest, after)]
     if changed:
         raise CleansetError(
             f"{name}: {first_names(changed, 3)} changed while the stage ran; expected the same inputs to its end, so "
@@ -230,6 +227,24 @@ def noted_inputs() -> Iterator[None]:
     _keep_note(
         folder, name, {"deps": digests, "params": params, "outs": {out: after.digest(out) for out in files.outs}}
     )
+
+
+def _has_changed(path: str, states: Mapping[str, FileState], digest: str | None, after: _Reader) -> bool:
+    """Whether a dependency has other content, or was written meanwhile: it may have been another one, and back again.
+
+    Of code, which is read when a process begins, only the content counts: a checkout of git may write it.
+    """
+    now = after.states(path)
+    if states == now:
+        return False
+    if digest is None or digest != after.digest(path):
+        return True
+    return f"src/{PACKAGE}/" not in path and _as_written(states) != _as_written(now)
+
+
+def _as_written(states: Mapping[str, FileState]) -> dict[str, tuple[int, int, int]]:
+    """States without the time of status, which another link to a file changes, too."""
+    return {name: (size, modified, inode) for name, (size, modified, _, inode) in states.items()}
 
 
 def _files_of_stage(folder: Path, name: str) -> DeclaredFiles | None:

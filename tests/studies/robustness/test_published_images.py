@@ -203,7 +203,7 @@ def test_the_benchmark_of_a_notice(names: list[str], benchmark: str) -> None:
     images = pd.DataFrame({"crop": [None]})
     assert f"not all of {benchmark}: no official numbers" in notice(family, params, images, imagenet())
     assert f"all of {benchmark}." in notice(family, params, images, imagenet(), is_official=True)
-    own = class_table([("cat", "cat")], "here")
+    own = class_table([("cat", "cat"), ("dog", "dog")], "here")
     of_own = "Measured without a reference: no published numbers are of these images."
     assert notice(family, params, images, own) == f"Published images, unverified. {of_own}"
     if "3dcc" not in names:
