@@ -134,6 +134,8 @@ def test_intervals() -> None:
     nothing = percentile_interval([0.5, math.nan])
     assert math.isnan(nothing.low)
     assert math.isnan(nothing.high)
+    # draws that are all alike do not show that other images would be
+    assert all(map(math.isnan, (*percentile_interval([0.5] * 10), *reflected_interval(0.5, [0.5] * 10))))
 
 
 def test_the_interval_of_ce_by_a_measured_reference() -> None:

@@ -184,7 +184,8 @@ def strata(classes: npt.NDArray[np.generic]) -> list[Ints]:
 def percentile_interval(draws: npt.ArrayLike, level: float = LEVEL) -> Interval:
     """The interval between the percentiles of a statistic's resampled values, for means and ratios of means.
 
-    A statistic that varies in no class, such as an error of 0, gets a point.
+    NaN ends for a statistic that varies in no class, such as an error of 0: that no resample differs does not show that
+    no other images would.
     """
     if math.isnan(level):
         return NO_INTERVAL
@@ -192,7 +193,7 @@ def percentile_interval(draws: npt.ArrayLike, level: float = LEVEL) -> Interval:
     # one NaN among the draws makes both ends NaN, without a warning
     with np.errstate(invalid="ignore"):
         low, high = np.quantile(np.asarray(draws, np.float64), [outside, 1 - outside], axis=0)
-    return Interval(float(low), float(high))
+    return Interval(float(low), float(high)) if low < high else NO_INTERVAL
 
 
 def reflected_interval(estimate: float, draws: npt.ArrayLike, level: float = LEVEL) -> Interval:
