@@ -229,7 +229,8 @@ def _lines_width(text: str) -> int:
 def _text_width(column: Sequence[str]) -> int:
     """The width that a column of texts needs with its gap: names are cut or folded down to a minimum."""
     least: int | None = STYLES.get(column[0], WORDS).get("min_width")
-    return (max(map(_lines_width, column)) if least is None else least) + GAP
+    widest = max(map(_lines_width, column))
+    return (widest if least is None else min(widest, least)) + GAP
 
 
 def _widths(texts: Sequence[Sequence[str]], room: int) -> list[int]:
