@@ -143,7 +143,8 @@ def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, m
         'fades,union,selection,"the sets of all models, each chosen among the images that its model classifies '
         'correctly"',
         'fades,union,settings,"fades: fade; jpeg none; seed 0; predictions among 1,000 classes"',
-        'fades,union,intervals,"95 %, bootstrap within classes, one_fewer, with pseudo-images, 1,000 draws"',
+        'fades,union,intervals,"95 %, bootstrap within classes, one fewer drawn than there are, with pseudo-images, '
+        '1,000 draws"',
         "fades,union,limits,Drawn by a test. Faded here.",
     ]
     assert pd.read_csv(tmp_path / "measures" / "fades.csv")["official"].tolist() == ["no"]
