@@ -201,6 +201,13 @@ def test_what_is_no_entry(content: object, message: str, made: OnDisk) -> None:
         made.enter(made.yaml("x.yaml", content))
 
 
+def test_a_file_that_is_too_long(made: OnDisk) -> None:
+    """As lists without end it would fill the memory."""
+    made.text(made.edition / "mail" / "x.yaml", f"team: [{'[],' * 2_000_000}]")
+    with pytest.raises(CleansetError, match=r"x\.yaml: .*4,194,304"):
+        made.enter(made.edition / "mail" / "x.yaml")
+
+
 def test_a_defence_in_a_folder(made: OnDisk) -> None:
     """All files beside it are its program's, with their digests."""
     folder = made.yaml(

@@ -103,9 +103,8 @@ def with_controls(given: int, extra: bool = False) -> Log:
     controls = Entry("2026-11-01", "controls", {"controls": dict.fromkeys(NAMES, CONTROL)})
     ruled = {"judges": {"controls": 0.5}}
     images = [submission("red", ["x", "y"])]
-    drawn = replay(contest(images, runs=[], rules=ruled, controls=[controls]), day(FRIDAY)).drawn(JUDGES[0])[
-        day(FRIDAY)
-    ]
+    begun = contest(images, runs=[], rules=ruled, controls=[controls])
+    drawn = replay(begun, day(FRIDAY)).drawn(JUDGES[0])[day(FRIDAY)]
     others = [name for name in NAMES if name not in drawn]
     answered = [*drawn[:given], *others[:extra]]
     content = {sha("x"): BIRD, sha("y"): BIRD, **dict.fromkeys(answered, BIRD)}

@@ -37,10 +37,8 @@ def test_a_log_reads_as_it_was_written(made: OnDisk) -> None:
     found = read(made.folder)
     assert [line.kind for line in found.lines] == [kind for _, kind, _ in made.story]
     assert found.head == digest(made.log.read_text().splitlines()[-1].encode())
-    assert check(made.folder)[:2] == [
-        "defences: 1; published images: 1",
-        f"lines: 11; digest of the last: {found.head}",
-    ]
+    summary, last = check(made.folder)
+    assert (summary, last) == ("defences: 1; published images: 1", f"lines: 11; digest of the last: {found.head}")
 
 
 def test_every_change_before_the_last_line_is_found(made: OnDisk) -> None:
@@ -73,17 +71,11 @@ FIRST = {"classes": {"bicycle": ["n02835271"], "bird": ["n01514668"]}, "teams": 
         ({"at": "2026-11-01"}, "at: .*; expected an instant in UTC"),
         ({"kind": "vote"}, "unknown kind of entry 'vote'"),
         ({"kind": "team", "data": {"name": "blue"}}, "team; expected contest in the first line"),
-        (
-            {"data": FIRST | {"version": 2}},
-            "version: expected 3; found 2: cleanset contest enter contest.yaml begins one anew",
-        ),
+        ({"data": FIRST | {"version": 2}}, "version: expected 3; found 2: cleanset contest enter contest.yaml begins"),
         ({"data": FIRST | {"quorum": 1}}, "unknown key 'quorum'"),
         ({"data": FIRST | {"teams": {"red": None}}}, "teams: expected a list"),
         ({"data": FIRST | {"organizers": ["grey"]}}, "grey, of organizers or board, is not a team"),
-        (
-            {"data": FIRST | {"classes": {"abstain": [], "bird": []}}},
-            "classes.abstain.*: expected a name other than abstain, invalid",
-        ),
+        ({"data": FIRST | {"classes": {"abstain": [], "bird": []}}}, "classes.abstain.*: expected a name other than"),
         ({"data": [1]}, "expected keys and values"),
         ({"signatures": {}}, "expected the keys n, at, kind, prev, data"),
     ],

@@ -143,7 +143,9 @@ def test_all_of_it_is_checked(built: Checkout, contest: Path, tmp_path: Path) ->
     changed = log.lines[-1].text.replace('"creature"', '"abstain"')
     assert changed != log.lines[-1].text
     (copy / LOG).write_text("".join(f"{line.text}\n" for line in log.lines[:-1]) + changed + "\n")
-    with pytest.raises(CleansetError, match=r"run of .* is abstain; expected creature, as computed: void the run"):
+    with pytest.raises(
+        CleansetError, match=r"^line 29 \(run\), .* is abstain; expected creature, as computed: void the run"
+    ):
         check(copy, runs=True)
 
 

@@ -19,8 +19,8 @@ from cleanset.studies.contest.entries import ENTRIES, RULES, AnyLine, Line
 from cleanset.studies.contest.rules import ContestRules, parse_instant
 
 OBJECTS = "objects"
-MAX_CHARACTERS = 2**26
-"""Size limit of a YAML file: one has a judge's answers of a week."""
+MAX_YAML_BYTES = 2**22
+"""Size limit of a file: a judge's answers of a week have 400 bytes an image, and reading takes 200 times as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Objects:
 def read_content(path: Path) -> dict[str, object]:
     """The keys and values of a YAML file. Raises CleansetError, naming the file, for a link and for faults."""
     refuse_link(path)
-    found = read_yaml(path, "save it as UTF-8", MAX_CHARACTERS)
+    found = read_yaml(path, "save it as UTF-8", MAX_YAML_BYTES)
     if not isinstance(found, dict):
         raise CleansetError(f"{path}: {shown(found)}; expected keys and values: see docs/contest.md")
     return found
