@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,6 +13,7 @@ from cleanset.plumbing.machine import available_cores
 from cleanset.plumbing.waiting import repeated_lines
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress, ProgressColumn
 
 Item = TypeVar("Item")
@@ -153,13 +155,18 @@ def _bar(*more: "ProgressColumn", is_shown: bool = True, refresh_per_second: flo
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *more, TimeRemainingColumn())
-    disable = not (is_shown and console.is_terminal)
+    disable = not (is_shown and (console.is_terminal or _draws_widgets(console)))
     with Progress(*columns, console=console, disable=disable, refresh_per_second=refresh_per_second) as progress:
         if disable and is_shown:
             with repeated_lines(lambda: _line(progress)):
                 yield progress
         else:
             yield progress
+
+
+def _draws_widgets(console: "Console") -> bool:
+    """Whether a notebook shows bars, as widgets."""
+    return console.is_jupyter and find_spec("ipywidgets") is not None
 
 
 def _line(progress: "Progress") -> str:
