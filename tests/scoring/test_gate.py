@@ -107,3 +107,22 @@ def test_a_later_row_ends_a_hypothesis() -> None:
 def test_the_base_of_logarithms() -> None:
     """Of two classes with half each: base 10 gives -0.30103, and 2 exp(-0.30103 t) = 1 for t = ln 10 = 2.302585."""
     assert exponents(np.array([[-0.30103, -0.30103], [-1.0, -1.0]])) == pytest.approx([2.302585, 0.693147], rel=1e-5)
+
+
+def test_certain_answers_tell_no_base() -> None:
+    """Of a class of probability 1 every logarithm is 0; the first row that is less certain decides."""
+    certain = np.full((4, 20), -40.0)
+    certain[:, 3] = 0.0
+    doubtful = softmax(np.random.default_rng(0).normal(0, 1, (4, 20)))
+    said: list[str] = []
+    gate = NetworkGate("net", 20, notify=said.append)
+    gate.check(certain)
+    assert not gate.is_decided
+    gate.check(np.log(doubtful))
+    assert gate.is_decided
+    assert len(said) == 1
+    other = NetworkGate("net", 20, notify=said.append)
+    other.check(certain)
+    with pytest.raises(NetworkError, match="to the base 10;"):
+        other.check(np.log10(doubtful))
+    assert len(said) == 1

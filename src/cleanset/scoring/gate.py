@@ -59,6 +59,8 @@ MAX_ZERO_SHARE = 0.5
 """Largest share of outputs that are exactly 0: a network with logits for few of many classes has more."""
 BASE_TOLERANCE = 1e-3
 """Largest relative difference between the bases that make the outputs of each image logarithms of probabilities."""
+MIN_LOGARITHM = 0.01
+"""The smallest -log p of the top-1 class that tells the base of logarithms."""
 PERCENT = 100.0
 """The sum of the probabilities of an image in percent."""
 NOTES = {
@@ -100,6 +102,7 @@ class NetworkGate:
     _base: float | None = field(default=None, init=False)
     _first: NDArray[np.float64] | None = field(default=None, init=False)
     _differ: bool = field(default=False, init=False)
+    _tells_bases: bool = field(default=False, init=False)
 
     def __deepcopy__(self, _memo: object) -> "NetworkGate":
         return self
@@ -115,6 +118,7 @@ class NetworkGate:
         self._first = first
         # what is the same for every image shares any property
         self._differ = self._differ or bool((logits != first).any())
+        self._tells_bases = self._tells_bases or bool(_tell_bases(logits).any())
         self._rows += len(logits)
         self._zeros += int((logits == 0).sum())
         self.is_decided = not self._may_be
@@ -129,6 +133,8 @@ class NetworkGate:
                 "probabilities"
             )
         if "log-probabilities" in self._may_be:
+            if not self._tells_bases:
+                return
             self.is_decided = True
             self._may_be.clear()
             self.notify(
@@ -186,7 +192,10 @@ class NetworkGate:
         """Whether all rows are logarithms of probabilities to one base, other than e."""
         if not (logits <= 0).all() or self.classes < 2:
             return False
-        bases = exponents(logits)
+        told = logits[_tell_bases(logits)]
+        if not len(told):
+            return True
+        bases = exponents(told)
         first = float(bases[0]) if self._base is None else self._base
         self._base = first
         return bool((np.abs(bases - first) <= BASE_TOLERANCE * first).all())
@@ -195,6 +204,12 @@ class NetworkGate:
         if self.classes >= MANY_CLASSES:
             return True
         return self._rows >= (MIN_ROWS if self._furthest <= EXACT_SUM else MIN_ROUNDED_ROWS)
+
+
+def _tell_bases(logits: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which rows tell the base of logarithms: a class of probability 1 has the logarithm 0 to every base."""
+    found: NDArray[np.bool_] = logits.max(axis=1) < -MIN_LOGARITHM
+    return found
 
 
 def exponents(values: NDArray[np.float64]) -> NDArray[np.float64]:
