@@ -1,4 +1,4 @@
-"""docs/where.md: every file that it names is there, and every name in it."""
+"""docs/where.md, and the tables of docs/architecture.md: every file that they name is there, and every name in it."""
 
 import ast
 import re
@@ -17,9 +17,10 @@ ASKED = (
 
 
 def rows(repository: Path) -> dict[str, list[tuple[str, str]]]:
-    """The files and names of each row, by what it changes."""
-    lines = (repository / "docs" / "where.md").read_text().splitlines()
-    tables = (line.strip("| ").split(" | ") for line in lines if line.startswith("| ") and "to change" not in line)
+    """The files and names of each row, by what it changes, or what is made there."""
+    pages = (repository / "docs" / name for name in ("where.md", "architecture.md"))
+    lines = (line for page in pages for line in page.read_text().splitlines() if line.startswith("| "))
+    tables = (line.strip("| ").split(" | ") for line in lines if "to change" not in line and "made by" not in line)
     return {cells[0]: PLACE.findall(" | ".join(cells[1:])) for cells in tables}
 
 
