@@ -14,7 +14,7 @@ from cleanset.classes import imagenet
 from cleanset.edition.params import Score
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.json_files import with_digest
-from cleanset.scoring.validity import MadeFrom, code_of, library_versions, made_from, read_finished
+from cleanset.scoring.validity import MadeFrom, code_of, library_versions, made_from_images, read_finished
 
 FACTS = {"precision": "float64", "versions": {"numpy": "2.4", "torch": "2.11.0"}, "sizes": (224, 256)}
 
@@ -139,10 +139,10 @@ def test_what_is_made_of_images_depends_on_all_that_was_given() -> None:
         "settings": settings_for(Score.model_validate({"device": "cpu", "precision": "float32", "batch_size": 4})),
         "further": {"seed": 3},
     }
-    assert made_from(**given).facts == {**FOUND, "code": f"scoring {version}"}
+    assert made_from_images(**given).facts == {**FOUND, "code": f"scoring {version}"}
     # the order is that of a record's keys
-    assert list(made_from(**given).facts)[:3] == ["model", "weights_sha256", "code"]
-    without = made_from(**{**given, "model": None, "settings": None, "record": {}}).facts
+    assert list(made_from_images(**given).facts)[:3] == ["model", "weights_sha256", "code"]
+    without = made_from_images(**{**given, "model": None, "settings": None, "record": {}}).facts
     assert sorted(without) == ["classes_sha256", "code", "rows_sha256", "seed"]
 
 

@@ -27,7 +27,7 @@ from cleanset.scoring.engine import ScoringRun, Settings, dependence_of, setting
 from cleanset.scoring.gate import NetworkError
 from cleanset.scoring.parts import FinishedPart
 from cleanset.scoring.shards import finished_shards
-from cleanset.scoring.validity import MadeFrom, library_versions, made_from, read_finished
+from cleanset.scoring.validity import MadeFrom, library_versions, made_from_images, read_finished
 from cleanset.tables import Table, nullable, read_table, write_table
 
 PREDICTIONS = Table(
@@ -189,7 +189,7 @@ def _made_from(model: NamedModel, images: EvaluationSet, settings: Settings) -> 
         "images": len(listed),
         "versions": library_versions(),
     }
-    return made_from(
+    return made_from_images(
         record,
         images={"images_sha256": sha256(json.dumps(listed).encode())[:32]},
         classes=images.classes,

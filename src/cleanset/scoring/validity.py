@@ -1,8 +1,8 @@
 """Whether a result, or a shard of one, may be used again, and what is told where it is computed again.
 
-What each was made from is in one record, for scores, predictions, answers, attacks and trainings; `made_from` lists it
-for all that is made of images. Code is named by the VERSION files of its packages, which are raised when the bytes that
-the code writes change: a reworded docstring must not cost a GPU hour. Building the sample from nothing shows a
+What each was made from is in one record, for scores, predictions, answers, attacks and trainings; of what is made of
+images, `made_from_images` lists it. Code is named by the VERSION files of its packages, which are raised when the bytes
+that the code writes change: a reworded docstring must not cost a GPU hour. Building the sample from nothing shows a
 forgotten raise (tests/project/test_guard.py).
 """
 
@@ -52,7 +52,7 @@ class MadeFrom:
         return list(_differences(record, json.loads(json.dumps(self.facts)), here))
 
 
-def made_from(
+def made_from_images(
     record: JsonMapping,
     *,
     images: JsonMapping,

@@ -195,12 +195,12 @@ def network_run(inputs: ScoreInputs, settings: "Settings") -> tuple["ScoringRun"
     """The run of a network, and the facts that its scores were made from; reads its weights."""
     from cleanset.evaluation.user_model import load_member
     from cleanset.scoring.engine import ScoringRun
-    from cleanset.scoring.validity import made_from
+    from cleanset.scoring.validity import made_from_images
 
     edition = inputs.edition
     params = inputs.params
     model = load_member(params.network(inputs.role), edition.folder, inputs.classes)
-    facts = made_from(
+    facts = made_from_images(
         record_of(inputs, model).model_dump(mode="json"),
         images={"index_sha256": inputs.index_sha256},
         classes=inputs.classes,

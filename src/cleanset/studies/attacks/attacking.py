@@ -35,7 +35,7 @@ from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.engines import Computation
 from cleanset.scoring.scorer import ignore
 from cleanset.scoring.shards import Shards, shards_bar
-from cleanset.scoring.validity import MadeFrom, library_versions, made_from, print_again, read_finished
+from cleanset.scoring.validity import MadeFrom, library_versions, made_from_images, print_again, read_finished
 from cleanset.studies.attacks.base import Known, globally_seeded, seed_of
 from cleanset.studies.attacks.candidate_files import MAX_WRITERS, Writers
 from cleanset.studies.attacks.fresh import Asked
@@ -156,7 +156,7 @@ class Attacking:
         # the library alone does not decide a corruption's pixels
         if CORRUPTING in attack.libraries:
             further["changed_by"] = installed_versions()
-        return made_from(
+        return made_from_images(
             self.record(images),
             images={"rows_sha256": rows_sha256(images)},
             classes=target.classes,

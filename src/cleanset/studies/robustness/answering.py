@@ -29,7 +29,7 @@ from cleanset.scoring.gate import NetworkError
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.parts import FinishedPart
 from cleanset.scoring.shards import Shards, finished_shards, shards_bar
-from cleanset.scoring.validity import MadeFrom, code_of, library_versions, made_from, read_finished
+from cleanset.scoring.validity import MadeFrom, code_of, library_versions, made_from_images, read_finished
 from cleanset.statistics.formats import rounded
 from cleanset.studies.robustness.answers import (
     NAMED_ANSWERS,
@@ -112,7 +112,7 @@ class AnsweringModel:
 
         Libraries that change images, classes, a custom model's code, the way the model runs.
         """
-        return made_from(
+        return made_from_images(
             self.record(plan),
             images={"rows_sha256": rows_sha256(plan.images)},
             classes=plan.classes,

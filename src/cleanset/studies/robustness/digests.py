@@ -29,7 +29,7 @@ from cleanset.plumbing.machine import available_cores
 from cleanset.plumbing.progress import tracked
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.shards import Shards, shards_bar
-from cleanset.scoring.validity import MadeFrom, made_from
+from cleanset.scoring.validity import MadeFrom, made_from_images
 from cleanset.studies.robustness.answers import NAMED, installed_versions, with_family_step, with_step
 from cleanset.studies.robustness.families import (
     CHANGING,
@@ -123,7 +123,7 @@ class DigestRun:
 
     def made_from(self) -> MadeFrom:
         """Everything that the digests depend on."""
-        return made_from(
+        return made_from_images(
             {
                 **self.plan.as_record(),
                 "jpeg": self.plan.jpeg,
