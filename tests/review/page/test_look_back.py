@@ -97,7 +97,7 @@ def test_guidelines_with_own_and_drawn_examples(edition: Path, start: Serve, vis
     assert second in sources[3]
     assert sources[:2] == ["static/examples/watermark_clean.webp", "static/examples/watermark_flawed.webp"]
     at.page.keyboard.press("End")
-    at.page.wait_for_function("document.querySelector('#overlay .sheet').scrollTop > 500")
+    at.page.wait_for_function("document.querySelector('#overlay').scrollTop > 500")
     at.press("Escape")
     assert at.mode == "class"
     (edition / "reviews" / "GUIDELINES.md").write_text("# Ours\n<script>x</script>\n## Blur\n*Only* the object.\n")

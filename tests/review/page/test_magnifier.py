@@ -1,4 +1,4 @@
-"""The magnifier shows the file: each pixel as a square of device pixels, at every pixel ratio."""
+"""The magnifier and the guidelines show the file: each pixel as a square of device pixels, at every pixel ratio."""
 
 import io
 
@@ -79,3 +79,27 @@ def test_the_magnifier_smooths_nothing(start: Serve, chromium: Browser, ratio: f
         for across in range(-2, 3)
     ]
     assert any(np.array_equal(shown, each) for each in around)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "ratio", [1.25, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in (1, 1.5, 2, 3))]
+)
+def test_the_examples_of_the_guidelines_are_exact(start: Serve, chromium: Browser, ratio: float) -> None:
+    context = chromium.new_context(viewport={"width": 1280, "height": 800}, device_scale_factor=ratio)
+    try:
+        page = context.new_page()
+        Reviewing(page, start().address).press("h")
+        image = page.locator(".guidelines .frame:not(:has(.loading)) img").first
+        image.wait_for()
+        width, height = image.evaluate("image => [image.naturalWidth, image.naturalHeight]")
+        stored = np.array(image.evaluate(PIXELS), dtype=np.uint8).reshape(height, width, 4)[..., :3]
+        box = image.bounding_box()
+        screen = np.asarray(Image.open(io.BytesIO(page.screenshot())).convert("RGB"))
+    finally:
+        context.close()
+    assert box is not None
+    factor = round(box["width"] * ratio / width)
+    left, top = (round(each * ratio) for each in (box["x"], box["y"]))
+    shown = screen[top : top + factor * height, left : left + factor * width]
+    np.testing.assert_array_equal(shown, stored.repeat(factor, axis=0).repeat(factor, axis=1))

@@ -15,7 +15,7 @@ export function tileBeside(name) {
 
 // Scroll a text by a key; whether it is one of these keys.
 export function scrollText(name) {
-  const text = document.querySelector("#overlay .sheet");
+  const text = [...document.querySelectorAll("#overlay, #overlay .sheet")].findLast((each) => getComputedStyle(each).overflowY === "auto");
   const page = text ? text.clientHeight * 0.9 : 0;
   const by = { ArrowUp: -60, ArrowDown: 60, PageUp: -page, PageDown: page, " ": page, Home: -1e6, End: 1e6 }[name];
   if (by === undefined) return false;
