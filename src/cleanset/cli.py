@@ -12,6 +12,7 @@ import typer
 import typer.core
 from typer.models import CommandInfo
 
+from cleanset import documentation
 from cleanset.edition.options import HERE, Folder, Json, show
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command, one_line, reason, system_error
@@ -38,6 +39,7 @@ PANELS = {
     "Release a set": ("publish", "pack", "arrays", "diff", "digests"),
     "Papers": ("reproduce",),
     "Studies of finished sets": ("robustness", "attacks", "contest", "training", "study"),
+    "Read the documentation": ("docs",),
     "Development of cleanset itself": ("pipelines",),
 }
 """The commands by task, in the order of `cleanset --help`."""
@@ -211,7 +213,7 @@ def pipelines(
     raise typer.Exit(1 if check and changed else 0)
 
 
-for each in (stages_cli, sets_cli, evaluation_cli, report_cli, plan_cli, reproduce_cli):
+for each in (stages_cli, sets_cli, evaluation_cli, report_cli, plan_cli, reproduce_cli, documentation):
     app.registered_commands += each.commands.registered_commands
 app.registered_commands += review_cli.reports.registered_commands
 app.add_typer(review_cli.app, name="review")

@@ -46,7 +46,7 @@ def load(
     `cleanset.load("./scooter")`. Fetched files and unpacked tars are checked and kept in ~/.cache/cleanset (or
     CLEANSET_CACHE); only missing and damaged files are fetched again, and a revision that was asked for before needs no
     network. `update` asks again which commit `rev` is; `force` computes the MD5 of all files again; of a release,
-    either begins anew. `transform` is called with the PIL image (RGB, pixels as stored). Raises CleansetError with the
+    either begins again. `transform` is called with the PIL image (RGB, pixels as stored). Raises CleansetError with the
     remedy.
 
     `cleanset.load("scooter", images=...)` gives the published set of the model `role`, made from your own copy of

@@ -77,7 +77,7 @@ def _one_of(*choices: str) -> ValuesCheck:
 
 
 def between(least: float, most: float) -> ValuesCheck:
-    """A check of a closed range, of every value in lists of one length; NaN lies outside every range."""
+    """A check of a closed range, of every value in lists of one length; NaN is outside every range."""
 
     return lambda values, _: _in_range(values, least, most)
 

@@ -101,7 +101,7 @@ REFUSAL = (
     "its classes are probably numbered otherwise, or labels are exchanged: 10 of 12 renumbered to fit half of the "
     'images, in the order of the numbers ("natural"); 100.00 % of the others are correct so, 16.67 % in the order of '
     "classes.tsv; a callable returns the order of its outputs as a third value: the keys of the classes, or "
-    '"natural", as docs/own_model.md describes'
+    '"natural", as cleanset docs own_model describes'
 )
 SORTED = [int(key) for key in TWELVE.keys]
 

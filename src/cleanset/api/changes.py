@@ -37,7 +37,7 @@ def corrupt(
     `images`: a PIL image or a list of them, a NumPy array, uint8 of shape (height, width, 3) or (n, height, width, 3),
     red first, or a torch tensor of shape (3, height, width) or (n, 3, height, width), uint8, or floating point from 0
     to 1, which is rounded to 8 bits. Sides are at least 32 pixels. The result is of the same kind, dtype, range and
-    shape; the input stays as it is. `name`: one of `cleanset.changes()` in the family corruptions, or
+    shape; the input stays unchanged. `name`: one of `cleanset.changes()` in the family corruptions, or
     `MODULE:FUNCTION`, a function of image, severity and generator. `severity`: 1 to 5.
 
     `seed`: a number, from which the draws for each image of a batch follow with its place; or a number for each image;

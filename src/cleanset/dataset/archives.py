@@ -319,7 +319,7 @@ def located(images: Path, ids: Iterable[str], classes: ClassTable) -> Mapping[st
 
 
 def in_place(images: Path, ids: Iterable[str]) -> dict[str, Location]:
-    """The locations of the images that lie in a folder where their ids say."""
+    """The locations of the images that are in a folder where their ids say."""
     paths = {image_id: images / image_id for image_id in ids}
     return {name: Location(str(path), 0, path.stat().st_size) for name, path in paths.items() if path.is_file()}
 

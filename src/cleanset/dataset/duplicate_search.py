@@ -111,7 +111,7 @@ def _header_problem(location: Location) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What an image is compared by, beside its bytes."""
+    """What an image is compared by, next to its bytes."""
 
     pixels_sha256: str
     """Empty for an image that cannot be read."""

@@ -130,7 +130,7 @@ def _alike(groups: Iterable[str], where: str) -> Iterator[str]:
     firsts, pairs = _pairs(names, folded_name)
     if pairs:
         yield f"{where}: groups that differ by case alone, and count as different: {join_names(pairs)}"
-    # one of each form by case: pairs of those are said already
+    # one of each form by case: pairs of those are reported already
     _, pairs = _pairs(firsts, _without_signs)
     if pairs:
         yield (
@@ -140,7 +140,7 @@ def _alike(groups: Iterable[str], where: str) -> Iterator[str]:
 
 
 def _pairs(names: Sequence[str], form: Callable[[str], str]) -> tuple[list[str], list[str]]:
-    """Of sorted names the first of each form, sorted, and every other beside the first of its form."""
+    """Of sorted names the first of each form, sorted, and every other next to the first of its form."""
     first_of = {form(name): name for name in reversed(names)}
     pairs = [f"{one} and {name}" for name in names if (one := first_of[form(name)]) != name]
     return sorted(first_of.values()), pairs
@@ -188,7 +188,7 @@ def images_below(folder: Path) -> set[str]:
 
 
 def _in_other_folders(class_by_id: Mapping[str, str], where: str) -> Iterator[str]:
-    """A notice of images that a table gives another class than the folder that they lie in is called by."""
+    """A notice of images that a table gives another class than the folder that they are in is called by."""
     keys = set(class_by_id.values())
     by_folder = {}
     for image_id in class_by_id:
@@ -290,7 +290,7 @@ def check_ids(class_by_id: Mapping[str, str], where: str) -> None:
     seen: dict[str, str] = {}
     for image_id, key in class_by_id.items():
         exported = exported_name(key, image_id)
-        # the whole image or its crop lies in a set, and another model's set may have the other
+        # the whole image or its crop is in a set, and another model's set may have the other
         for name in (image_id, exported, f"{exported}{CROPPED}"):
             other = seen.setdefault(folded_name(name), image_id)
             if other != image_id:

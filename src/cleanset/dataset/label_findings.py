@@ -62,7 +62,7 @@ def findings_of(images: Iterable[tuple[str, int]], sources: Mapping[str, LabelsO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyDenials:
-    """A label source beside the images of a set: how many it has, and in how many it denies the class."""
+    """A label source next to the images of a set: how many it has, and in how many it denies the class."""
 
     source: LabelSource
     images: int

@@ -13,7 +13,7 @@ from cleanset.plumbing.validation import Section, normal_text, shown, validate
 from cleanset.plumbing.yaml_files import read_yaml
 
 MAX_ABOUT_CHARACTERS = 2_000
-SEE = "docs/own_images.md shows a whole one"
+SEE = "cleanset docs own_images shows a whole one"
 
 
 def _printable(text: str) -> str:

@@ -12,7 +12,7 @@ from cleanset.plumbing.files import check_no_links
 from cleanset.plumbing.yaml_files import read_yaml
 
 SRC = Path(__file__).resolve().parents[2]
-"""The folder that the package lies in: `src` of a checkout, or where it is installed."""
+"""The folder that the package is in: `src` of a checkout, or where it is installed."""
 CHECKOUT = SRC.parent
 TEMPLATE = Path(__file__).parent / "template"
 """The ImageNet edition's files: a link to `imagenet` in a checkout, copies in an installed package."""
@@ -45,9 +45,9 @@ def link_code(edition: Path) -> None:
 
 
 def relink_code(folder: Path) -> list[str]:
-    """Make the links anew where they are missing or lead nowhere, as after a git clone.
+    """Make the links again where they are missing or lead nowhere, as after a git clone.
 
-    `folder`: an edition, or a study in it. Returns a line that says so.
+    `folder`: an edition, or a study in it. Returns a line that reports it.
     """
     for edition in (folder, folder / ".." / ".."):
         link = edition / LINKED / "src"

@@ -38,7 +38,7 @@ OF_OWN_IMAGES = Path(__file__).parent / "templates"
 STUDY, ATTACKING, CONTEST, TRAINING = (f"studies/{name}" for name in ("robustness", "attacks", "contest", "training"))
 PROJECTS = STUDY, ATTACKING, CONTEST, TRAINING
 COPIED: dict[str, list[str]] = data_beside(__file__, "copied.yaml")
-"""Files that a new edition takes from the ImageNet edition as they are."""
+"""Files that a new edition takes from the ImageNet edition unchanged."""
 GITIGNORE = "/data/*\n!/data/README.md\n/report/\nbuild/\ndvc_plots/\n*.partial\n.lock\n" + f"/{LINKED}/\n"
 """The .gitignore of a new edition."""
 PINNED = "images.sha256"
@@ -48,7 +48,7 @@ MIN_CROP_PIXELS = 32
 _SELECT = """\
 # order of the tiers in which a class is filled: those that all models classify correctly, then those that this one does
 select: {candidates: 5, tiers: [top5, reserve]}"""
-_SELECT_WITHOUT_MODEL = "select: {}  # the choice of a model's candidates: see docs/reference/params.md"
+_SELECT_WITHOUT_MODEL = "select: {}  # the choice of a model's candidates: see cleanset docs reference/params"
 """The section `select` of an edition of your own images, with a model and without."""
 _SHARED_CACHE = r"\[cache\]\n    dir = (?:\.\./)+\.dvc/cache\n"
 """The section of the ImageNet edition's .dvc/config, and its studies', that shares the checkout's cache."""
@@ -76,9 +76,9 @@ def make_edition(
     Everything is made, or nothing. Raises CleansetError if the folder is not empty.
     """
     check_folder(folder)
-    params = _with_head("params.yaml", "# See docs/curate.md for what to put where.\n")
+    params = _with_head("params.yaml", "# See cleanset docs curate for what to put where.\n")
     pipeline = _template("dvc.yaml")
-    study = _with_head(f"{STUDY}/params.yaml", "# See docs/robustness.md for what to put where.\n")
+    study = _with_head(f"{STUDY}/params.yaml", "# See cleanset docs robustness for what to put where.\n")
     params = _with_root(params, root_of(folder))
     if images_per_class is not None:
         params = _with_images_per_class(params, images_per_class)
@@ -93,7 +93,7 @@ def make_edition(
         "params.yaml": params,
         "dvc.yaml": pipeline,
         f"{STUDY}/params.yaml": study,
-        f"{ATTACKING}/params.yaml": _with_head(f"{ATTACKING}/params.yaml", "# See docs/attacks.md.\n"),
+        f"{ATTACKING}/params.yaml": _with_head(f"{ATTACKING}/params.yaml", "# See cleanset docs attacks.\n"),
     }
     config = _dvc_config(folder, with_git=with_git)
     _write_edition(

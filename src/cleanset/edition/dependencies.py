@@ -108,7 +108,7 @@ CODE_PREFIX = f"src/{SOURCE.name}/"
 def relock(project: Path) -> list[str]:
     """Rewrite dvc.lock for the stages that dvc.yaml has today and return the names of those that changed.
 
-    Code gets the digests of the files as they are. Outputs, VERSION files, all other dependencies and the params keep
+    Code gets the digests of the unchanged files. Outputs, VERSION files, all other dependencies and the params keep
     their locked digests, so that a stage that was out of date stays so. A file that a stage has not named before gets
     the digest that the lock has of it elsewhere, a param the value in its file. Stages no longer in dvc.yaml are left
     out.
@@ -153,7 +153,7 @@ def _entry(
             params[path] = {key: values[key] for key in sorted(dep.params) if key in values}
         # a VERSION that was raised says that the outputs change: the stage has to run
         elif CODE_PREFIX in path and not (path.endswith("/VERSION") and path in digests):
-            # computes the digest of the file as it is; dumpd alone gives the one that was locked
+            # computes the digest of the unchanged file; dumpd alone gives the one that was locked
             dep.save()
             written = dep.dumpd()
             found: LockedFile = {"path": path}

@@ -37,7 +37,7 @@ class Out:
     """The digest of the file, or that of DVC's list of a folder's files, with the ending .dir."""
 
     is_cached: bool
-    """Whether it lies in DVC's cache: without `cache: false` in dvc.yaml."""
+    """Whether it is in DVC's cache: without `cache: false` in dvc.yaml."""
 
     @property
     def is_folder(self) -> bool:

@@ -1,4 +1,4 @@
-"""The index of an edition with what dataset.label needs beside it: the classes that a study names."""
+"""The index of an edition with what dataset.label needs next to it: the classes that a study names."""
 
 import pandas as pd
 

@@ -142,7 +142,7 @@ def with_models(text: str, models: Models) -> str:
     advice = f"change section models by hand: {'; '.join(new + surplus)}"
     after = text
     if [role for role in before if role in models] != [role for role in models if role in before]:
-        # an entry keeps its place, so that another order needs the section to be written anew
+        # an entry keeps its place, so that another order needs the section to be written again
         after = _edited(after, content | {"models": {}}, "params.yaml", advice)
     table = content["models"]
     content["models"] = {

@@ -403,7 +403,7 @@ class Export(Section):
 
 
 class Count(Section):
-    """The numbers that are counted beside the images."""
+    """The numbers that are counted next to the images."""
 
     accuracy: bool = True
     """Whether the models' accuracies are counted; not where score tables hold only part of their predictions."""

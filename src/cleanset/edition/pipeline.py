@@ -150,7 +150,7 @@ def with_roles(pipeline: object, roles: Sequence[str]) -> None:
             present = [dep for dep in deps if _kind(dep) == kind]
             at = deps.index(present[-1]) + 1 if present else len(deps)
             kept = [dep for dep in present if dep in wanted]
-            # in another order: the list is written anew
+            # in another order: the list is written again
             if wanted[: len(kept)] != kept:
                 kept = []
             deps[at:at] = wanted[len(kept) :]

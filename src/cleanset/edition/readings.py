@@ -53,7 +53,7 @@ def _of_label(params: "Params", of_value: Mapping[str, str]) -> str:
 
 
 def _without_network(params: "Params") -> Iterator[str]:
-    """Yield sentences on what stands in place of models: what it cannot say."""
+    """Yield sentences on what is in place of models: what it cannot say."""
     for source, sentence in _SENTENCES["without_network"].items():
         if roles := [role for role, model in params.models.items() if model.source == source]:
             yield sentence.format(roles=", ".join(roles))

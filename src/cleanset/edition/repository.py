@@ -83,7 +83,7 @@ def _wrong_configs(edition: Path) -> Iterator[tuple[Path, str]]:
 def add_attributes(edition: Path) -> list[str]:
     """Add ATTRIBUTES to the .gitattributes of an edition in a git repository that has others.
 
-    Returns a line that says so.
+    Returns a line that reports it.
     """
     try:
         found = os.fsdecode(run_git(edition, "check-attr", "merge", "text", "--", "dvc.lock")).splitlines()

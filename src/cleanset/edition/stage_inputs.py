@@ -444,7 +444,7 @@ def _changed_since(name: str, locked: Mapping[str, LockedStage], now: _Reader) -
 
 
 def _project_of(path: Path) -> Path | None:
-    """The folder of the pipeline that a path lies in."""
+    """The folder of the pipeline that a path is in."""
     return next((parent for parent in path.parents if (parent / "dvc.lock").is_file()), None)
 
 

@@ -12,7 +12,7 @@ from cleanset.errors import CleansetError
 from cleanset.plumbing.files import is_there, read_text
 
 COMPUTING = ("numpy", "pillow", "robustbench", "timm", "torch")
-"""Libraries that compute scores; their versions are recorded beside the scores."""
+"""Libraries that compute scores; their versions are recorded next to the scores."""
 
 DECISIVE = {
     "preprocess": ("pillow", "pyarrow"),

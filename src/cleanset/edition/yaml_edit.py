@@ -285,7 +285,7 @@ def flow_text(value: object) -> str:
 
 
 def _bracketed(key: str | None, value: object) -> str:
-    """An entry as it stands in brackets, an item of a list if `key` is None."""
+    """An entry as it is in brackets, an item of a list if `key` is None."""
     return flow_text(value) if key is None else f"{_scalar(key, in_flow=True)}: {flow_text(value)}"
 
 

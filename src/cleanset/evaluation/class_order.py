@@ -1,4 +1,4 @@
-"""The order of classes where a network meets labels: how it is stated, and what is said where another fits better.
+"""The order of classes where a network meets labels: how it is stated, and what is reported where another fits better.
 
 The class indices of your own images follow the sorted keys: "0", "1", "10", "11", "2". Loaders that compare numbers
 within names as numbers, such as timm's ImageFolder, give "2" the index 2.
@@ -16,7 +16,7 @@ NATURAL = "natural"
 """The order of keys in which numbers within them are compared as numbers, by name."""
 STATE_IT = (
     f'a callable returns the order of its outputs as a third value: the keys of the classes, or "{NATURAL}", as '
-    "docs/own_model.md describes"
+    "cleanset docs own_model describes"
 )
 SHOWN_KEYS = 5
 """Class keys that a message names."""

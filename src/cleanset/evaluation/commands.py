@@ -227,7 +227,7 @@ def diff(
 ) -> None:
     """Compare two releases of a set; exit code 1 if they differ.
 
-    Lists the images that were added, removed or cropped anew, by class and
+    Lists the images that were added, removed or cropped again, by class and
     reason.
     """
     from cleanset.evaluation.compare import releases

@@ -159,7 +159,7 @@ class ComparabilityCard(Section):
         }
 
     def shown(self, name: str) -> str:
-        """A field as people are shown it: a value as JSON, a text as it is, a digest by its first digits."""
+        """A field as people are shown it: a value as JSON, a text unchanged, a digest by its first digits."""
         value = self.fields().get(name)
         if value is None:
             return "none"

@@ -39,7 +39,7 @@ AUTHORS_FILES = {
 """The SHA-256 of the two files of validation images in imagenet-x 0.0.7, and what each has."""
 
 PROTOTYPES = "prototypical_paths.csv"
-"""File of the prototypes, beside the annotations."""
+"""File of the prototypes, next to the annotations."""
 
 MIN_IMAGES = 2
 """Annotated images that an interval needs."""
@@ -79,7 +79,7 @@ class Annotations:
 
 
 def read_annotations(path: Path) -> Annotations:
-    """The annotations in a file of ImageNet-X, and the prototypes in the file beside it.
+    """The annotations in a file of ImageNet-X, and the prototypes in the file next to it.
 
     Raises CleansetError for a file that is missing, for a row that is not valid, and for a second one of an image.
     """

@@ -193,7 +193,7 @@ def evaluate(
 
     `model` is a name as `cleanset evaluate --model` takes it, such as "timm:resnet50.a1_in1k": then it is measured as
     by the command, in `precision` on `device`, and `out` is a folder for its predictions, where an interrupted call
-    goes on. Or `model` maps a batch, collated by torch from the tensors that `transform` makes of PIL images (RGB),
+    continues. Or `model` maps a batch, collated by torch from the tensors that `transform` makes of PIL images (RGB),
     to logits of shape (n, classes) in the order of the class indices; a torch.nn.Module is set to evaluation meanwhile,
     and gets the batch on its own device. Or `model` is its predictions: a file as `cleanset evaluate --predictions`
     takes it, a table with the same columns, or an array in the order of the set, either class indices of shape (n) or
@@ -400,7 +400,7 @@ def _check_pixels(
 
 @contextmanager
 def _evaluating(model: object, name: str) -> Iterator["torch.device | None"]:
-    """Set a network to evaluation, as it was before at the end; the device of its first parameter."""
+    """Set a network to evaluation, unchanged at the end; the device of its first parameter."""
     from torch import nn
 
     if not isinstance(model, nn.Module):

@@ -31,7 +31,7 @@ EXPECTED = (
 
 
 def load_given(spec: GivenModel, classes: ClassTable) -> LoadedModel:
-    """Load a model that was given as objects, as a copy: the given network stays as it is.
+    """Load a model that was given as objects, as a copy: the given network stays unchanged.
 
     Raises CleansetError for a transform that gives no pixels.
     """

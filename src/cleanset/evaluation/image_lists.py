@@ -1,4 +1,4 @@
-"""Lists as sets to measure models on: a CSV file of images of an edition, or of files or folders beside it."""
+"""Lists as sets to measure models on: a CSV file of images of an edition, or of files or folders next to it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -131,7 +131,7 @@ def _read_listed(images: VerifiedImages, id_of: Mapping[str, str], file: str) ->
 
 
 def _open_files(name: str, path: Path, rows: Mapping[str, Mapping[str, str]], classes: ClassTable) -> EvaluationSet:
-    """The images in files, or in whole folders, that lie beside a list, with the classes that it gives them."""
+    """The images in files, or in whole folders, that are next to a list, with the classes that it gives them."""
     labels_of = dict[str, tuple[int, ...]]()
     group_of = dict[str, str]()
     for where, row in rows.items():

@@ -117,7 +117,7 @@ class MultiLabelAccuracy(Measure):
 
 
 def labels_from(folder: Path, files: Collection[str], own: SetLabels) -> SetLabels:
-    """The labels that a set came with and those of the sources whose files lie in a folder, by file.
+    """The labels that a set came with and those of the sources whose files are in a folder, by file.
 
     An image is known by the id in its file's name. Raises CleansetError if no source has any of the images, and as
     `read_sources` does.

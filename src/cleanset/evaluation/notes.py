@@ -1,6 +1,6 @@
 """The notes of a table of measures: what its readers must know, made in one place and carried in every form.
 
-A number that stands in a paper without its set, version and selection cannot be compared, and one without its limits
+A number that is in a paper without its set, version and selection cannot be compared, and one without its limits
 misleads. Both come from the comparability card and from the set itself.
 """
 

@@ -60,7 +60,7 @@ class Accuracy:
         return wilson(self.correct, self.images) if self.by_groups is None else self.by_groups
 
     def is_at_chance(self, classes: int) -> bool:
-        """Whether the share is not above that of predictions drawn from so many classes at random, beyond doubt."""
+        """Whether the share is not above that of predictions drawn from this many classes at random, beyond doubt."""
         return self.images >= MIN_FOR_CHANCE and self.interval[0] <= 1 / classes
 
     def as_json(self) -> dict[str, JsonValue]:

@@ -128,7 +128,7 @@ def predict(
 ) -> tuple[pd.DataFrame, JsonObject]:
     """The predictions of a model, with the columns of PREDICTIONS, and the record of what they were computed with.
 
-    `path`: their table, whose finished shards are kept beside it; None: nothing is kept. `pixels`: digests the images.
+    `path`: their table, whose finished shards are kept next to it; None: nothing is kept. `pixels`: digests the images.
     """
     facts = _made_from(model, images, settings)
     if path is not None and (record := read_finished(path.with_suffix(".json"), facts, path)) is not None:

@@ -70,7 +70,7 @@ class ImageFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SetImages:
-    """The images as they lie there, by file; a callable that can be pickled, for worker processes."""
+    """The images as they are there, by file; a callable that can be pickled, for worker processes."""
 
     files: Mapping[str, ImageFile]
 
@@ -214,7 +214,7 @@ class EvaluationSet:
 
     @cached_property
     def files(self) -> dict[str, ImageFile]:
-        """The images that lie in files, by file, each by its whole path."""
+        """The images that are in files, by file, each by its whole path."""
         return {
             item.file: ImageFile(item.path.resolve(), item.sha256, item.image_id or item.file)
             for item in self.items
@@ -259,7 +259,7 @@ class EvaluationSet:
 
 
 def reader_of(items: Sequence[EvaluationImage]) -> SetImages:
-    """Reads the images that lie in files."""
+    """Reads the images that are in files."""
     return SetImages({item.file: ImageFile(item.path, item.sha256, item.image_id) for item in items if item.path})
 
 
@@ -340,7 +340,7 @@ def _export(name: str, folder: Path) -> EvaluationSet:
 
 
 def with_studies(images: EvaluationSet, folder: Path) -> EvaluationSet:
-    """The set with the labels of the studies whose files lie in a folder.
+    """The set with the labels of the studies whose files are in a folder.
 
     Raises CleansetError as `labels_from` does.
     """
@@ -411,7 +411,7 @@ def _numbers(folders: Sequence[Path], classes: ClassTable) -> dict[str, int] | N
 
 
 def _files(folders: Iterable[Path], indices: Container[str], classes: ClassTable) -> Iterator[str]:
-    """The images in the folders of the classes, sorted; what is hidden, left by systems or beside them is left out."""
+    """The images in the folders of the classes, sorted; what is hidden, left by systems or next to them is left out."""
     for path in folders:
         if path.name not in indices:
             raise CleansetError(

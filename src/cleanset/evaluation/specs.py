@@ -21,7 +21,7 @@ from cleanset.scoring.logits import Groups
 
 WEIGHTS = (".safetensors", ".pt", ".pth")
 WEIGHTS_READERS = "cleanset.weights"
-"""The entry points of callables that read weights by a record beside them, each under the record's name."""
+"""The entry points of callables that read weights by a record next to them, each under the record's name."""
 
 EXPECTED_SPEC = (
     "expected timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights (with --architecture), "

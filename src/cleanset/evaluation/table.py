@@ -149,7 +149,7 @@ class MeasureTable:
     def _as_csv(self) -> str:
         """CSV with three columns for each title that has intervals, the value and the ends; then a column for a note.
 
-        A note stands in every row, as a comment would break readers, and rows are joined with those of other tables.
+        A note is in every row, as a comment would break readers, and rows are joined with those of other tables.
         """
         ends = [
             ["", ", low", ", high"] if any(cells[place].low for _, cells in self.rows) else [""]

@@ -239,7 +239,7 @@ def base_image(image: Image.Image) -> Pixels:
 def wide_image(image: Image.Image) -> Pixels:
     """The image before `base_image` crops it, uint8 of shape (height, width, 3), the shorter being 256.
 
-    Perturbations that move an image bring in pixels from beside its central part. Raises ValueError as `base_image`
+    Perturbations that move an image bring in pixels from next to its central part. Raises ValueError as `base_image`
     does.
     """
     short = min(image.size)
@@ -258,7 +258,7 @@ def central(image: Pixels, size: int = BASE_SIZE) -> Pixels:
 class Resized:
     """Both sides resized to `size` (bilinear), nothing cropped: RobustBench's Res224 for any size.
 
-    An image of `size` x `size` stays as it is. `is_nearest`: nearest-neighbour interpolation.
+    An image of `size` x `size` stays unchanged. `is_nearest`: nearest-neighbour interpolation.
     """
 
     size: int
@@ -291,7 +291,7 @@ def jpeg(pixels: Pixels, quality: int) -> bytes:
 
 
 def through_jpeg(pixels: Pixels, quality: int | None) -> Pixels:
-    """The pixels after `jpeg` and decoding, of the same shape; without a quality as they are."""
+    """The pixels after `jpeg` and decoding, of the same shape; without a quality unchanged."""
     if quality is None:
         return pixels
     return np.asarray(decode(jpeg(pixels, quality)).convert("RGB"))

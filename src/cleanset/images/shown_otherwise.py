@@ -37,7 +37,7 @@ def problem_for_viewers(image: Image.Image, data: bytes) -> str | None:
 
 
 def problem_beside_pixels(data: bytes) -> str | None:
-    """What in a file, beside its pixels, people may be shown otherwise; None for nothing."""
+    """What in a file, next to its pixels, people may be shown otherwise; None for nothing."""
     end = png_chunks(data)[1] if is_png(data) else end_of_jpeg(data)
     if end is None:
         return "no end (IEND)"

@@ -14,7 +14,7 @@ IMAGE_BYTES = 134_000
 """Mean size of an image of ILSVRC2012's validation set: 6.7 GB by 50,000."""
 
 State = Literal["needed", "finished"]
-"""finished: DVC finds a stage up to date, or results of these inputs lie there."""
+"""finished: DVC finds a stage up to date, or results of these inputs are there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ def check_budget(plan: Plan, budget: float | None) -> None:
 
 
 Count = Callable[[], Plan]
-"""Counts the work anew: what is finished meanwhile is taken off."""
+"""Counts the work again: what is finished meanwhile is taken off."""
 
 
 def plan_after_start(count: Count) -> Plan:

@@ -1,7 +1,7 @@
 """CSV: tables read row by row or in bulk, any problem reported on one line with line and column, and written.
 
 A spreadsheet runs a cell that begins with one of `=+-@`, tab or carriage return as a formula. Such a text is written
-behind an apostrophe, and read without it; a number is written as it is.
+behind an apostrophe, and read without it; a number is written unchanged.
 """
 
 import csv
@@ -69,7 +69,7 @@ def parse_rows(
     `columns`: the header; the last may be missing where their fields have defaults. `kind`: a dataclass with a field of
     the expected type for each column, or a function of the cells by column that raises ValueError. `key`: columns whose
     values are unique together. `others`: more columns may be there, in any order. `context`: what the validators of a
-    dataclass need beside the cell, such as the class table. Raises CleansetError, naming `where`, line and column, for
+    dataclass need next to the cell, such as the class table. Raises CleansetError, naming `where`, line and column, for
     a row that is not valid; with `invalid` only for another header: such a row is then left out, and its message
     appended.
     """

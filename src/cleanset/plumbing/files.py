@@ -1,7 +1,7 @@
 """Files and folders: written whole or not at all, opened safely, hashed.
 
 After a kill a file is the old or the new one, and a folder is new or absent. Locks: `file_locks`. Folders of which most
-files stay as they are: `folder_updates`.
+files stay unchanged: `folder_updates`.
 """
 
 import errno
@@ -115,7 +115,7 @@ def errors_named(path: Path) -> Iterator[None]:
 
 @contextmanager
 def workspace_for(path: Path) -> Iterator[Path]:
-    """A new folder beside `path`, with a locked file in it for as long as this process lives and needs it."""
+    """A new folder next to `path`, with a locked file in it for as long as this process lives and needs it."""
     workspace = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
     try:
         # created under another name, so that nobody finds the lock before it is taken

@@ -51,7 +51,7 @@ class FolderUpdate:
             return file.read()
 
     def keep(self, name: str) -> None:
-        """Leave a file in the folder as it is."""
+        """Leave a file in the folder unchanged."""
         self._kept.add(name)
 
     def write(self, name: str, data: bytes) -> None:

@@ -1,6 +1,6 @@
 """Starting Python with `-P`: neither this program nor one that it starts imports modules of the current folder.
 
-The current folder may be a stranger's. Without `-P`, `python -m dvc` imports a module `yaml` that lies there, and so do
+The current folder may be a stranger's. Without `-P`, `python -m dvc` imports a module `yaml` that is there, and so do
 the workers of multiprocessing, which begin as `python -c …`; they inherit the option.
 """
 

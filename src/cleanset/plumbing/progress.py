@@ -106,7 +106,7 @@ class TrainingStep:
 def training_bar(text: str, *, is_shown: bool = True) -> Iterator[Callable[[TrainingStep], None]]:
     """A bar named `text` for a training, and the function that moves it on after a step.
 
-    It shows epoch, loss and images per second beside the time left. Nothing is shown unless `is_shown`.
+    It shows epoch, loss and images per second next to the time left. Nothing is shown unless `is_shown`.
     """
     from rich.progress import TextColumn
 

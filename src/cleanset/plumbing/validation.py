@@ -105,7 +105,7 @@ Record = TypeVar("Record", bound=BaseModel)
 def validate(kind: type[Record], content: object, where: object, after: str = "", *, context: object = None) -> Record:
     """The content as a `kind`. Raises CleansetError, from `where` to `after`, for the first problem in it.
 
-    `context`: what validators need beside the value, such as the class table.
+    `context`: what validators need next to the value, such as the class table.
     """
     try:
         return kind.model_validate(content, context=context)
@@ -131,7 +131,7 @@ def checked(
     expected: str | Callable[[], str] = "another value",
     kind: type[AfterValidator | BeforeValidator] = AfterValidator,
 ) -> AfterValidator | BeforeValidator:
-    """A validator that refuses other values; `expected` stands in the message."""
+    """A validator that refuses other values; `expected` is in the message."""
 
     def check(value: object) -> object:
         if not is_valid(value):

@@ -1,4 +1,4 @@
-"""Lines on standard error for people who wait: that work goes on, where no progress bar says so."""
+"""Lines on standard error for people who wait: that work continues, where no progress bar reports it."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator

@@ -55,7 +55,7 @@ def read_study_yaml(path: Path, study: str, *, merges: bool = False) -> object:
 
 
 def data_beside(module: str, name: str) -> Any:
-    """The content of a YAML file of this package that lies beside a module; `module` is its `__file__`."""
+    """The content of a YAML file of this package that is next to a module; `module` is its `__file__`."""
     return read_yaml(Path(module).with_name(name), "install cleanset again")
 
 

@@ -25,7 +25,7 @@ HISTOGRAM_BINS = 20
 """Each is 1 / HISTOGRAM_BINS wide in confidence on the whole image; the last one is closed."""
 
 MAX_SIZES = 20
-"""Rows of the table of classes by their number of images, beside that of empty ones."""
+"""Rows of the table of classes by their number of images, next to that of empty ones."""
 
 _WIDTHS = [digit * 10**power for power in range(6) for digit in (1, 2, 5)]
 """Numbers of images that may be counted together in a row."""

@@ -57,7 +57,7 @@ PageImages = Mapping[ShownImage, Sequence[PageImage]]
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """All that the pages show, beside the images."""
+    """All that the pages show, next to the images."""
 
     classes: ClassTable
     roles: tuple[str, ...]
@@ -202,7 +202,7 @@ def _pages_of_classes(
         )
 
     for sheet, around in _with_neighbours(report.sheets):
-        # of the sheets beside it the files alone, of the classes the names
+        # of the sheets next to it the files alone, of the classes the names
         files = {word: each and Sheet(each.file, ()) for word, each in around.items()}
         shown = [parts[state.class_index] for state in sheet.classes]
         yield sheet.file, page("sheet.html", shown, files, {"sheet": sheet})
@@ -313,7 +313,7 @@ def _words(name: str) -> str:
 
 
 def _directed(name: str) -> str:
-    """A name in the direction of its letters: Arabic runs from right to left, whatever stands beside it."""
+    """A name in the direction of its letters: Arabic runs from right to left, whatever is next to it."""
     runs_left = any(bidirectional(letter) in ("R", "AL") for letter in name)
     return Markup('<bdi dir="auto">{}</bdi>').format(name) if runs_left else name
 

@@ -31,7 +31,7 @@ _EDGE = "#000000"
 
 @dataclass(frozen=True, slots=True)
 class PageImage:
-    """An image beside the pages: its address from the folder of the pages, and its size in pixels."""
+    """An image next to the pages: its address from the folder of the pages, and its size in pixels."""
 
     file: str
     width: int

@@ -1,1 +1,1 @@
-"""The printed numbers of papers, each beside the number that today's code gives from what was published with it."""
+"""The printed numbers of papers, each next to the number that today's code gives from what was published with it."""

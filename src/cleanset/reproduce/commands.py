@@ -26,7 +26,7 @@ def reproduce(
 ) -> None:
     """Compute the printed numbers of a paper from what was published with it.
 
-    Each number stands beside the printed one with their difference, and what
+    Each number is next to the printed one with their difference, and what
     it is computed from; the last lines say what cannot be computed, and why.
     --format prints all numbers as a table for a paper's appendix. Exit code 0,
     whatever differs.

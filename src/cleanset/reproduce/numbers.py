@@ -1,4 +1,4 @@
-"""A printed number beside the one computed today, and what cannot be computed."""
+"""A printed number next to the one computed today, and what cannot be computed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -107,7 +107,7 @@ class Reproduction:
 
 
 def reproduction(printed: Any, numbers: Iterable[Number], missing: Iterable[NotComputed] = ()) -> Reproduction:
-    """What a paper prints, by the content of its YAML file, beside the numbers that are computed.
+    """What a paper prints, by the content of its YAML file, next to the numbers that are computed.
 
     `printed`: its title, `not_computed` and `own_input`. `missing`: what is not computed for want of a file.
     """

@@ -22,7 +22,7 @@ from cleanset.studies.realness.ratings import read_ratings, texts_of
 
 PRINTED: Any = data_beside(__file__, "scooter.yaml")
 THREE = 3
-BY_HAND = "counted by hand there; here from the 553 notes, read as verdicts (docs/published_lists.md)"
+BY_HAND = "counted by hand there; here from the 553 notes, read as verdicts (cleanset docs published_lists)"
 """Why numbers of the processing differ."""
 NOTES = {
     "images removed from the Top-5 of these": "here all images of these lists that the notes reject; which of them are "

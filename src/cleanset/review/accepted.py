@@ -37,7 +37,7 @@ from cleanset.scoring.brought import read_scores
 
 @dataclass(frozen=True, slots=True)
 class NewTables:
-    """Tables that come into an edition, in place of those that it has or beside the images alone."""
+    """Tables that come into an edition, in place of those that it has or next to the images alone."""
 
     labels: Path | None = None
     """A CSV of file, class and perhaps group."""
@@ -68,7 +68,7 @@ def accept(
     than today's, and if a class with verdicts seems to have another name.
     """
     check_idle(edition.folder)
-    # what a killed call has left beside the files that it was writing
+    # what a killed call has left next to the files that it was writing
     without_abandoned(edition)
     remove_abandoned(edition.folder / TRAINING)
     params = read_params(edition.folder)

@@ -42,7 +42,7 @@ DRAW_COLUMNS = ("image_id", "left", "top", "right", "bottom")
 
 
 class _Plan(Section):
-    """The plan as in the file; the images are beside it."""
+    """The plan as in the file; the images are next to it."""
 
     model: Role
     kind: AuditKind

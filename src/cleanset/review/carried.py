@@ -64,7 +64,7 @@ def read_old_reviews(folder: Path, further: ClassTable | None = None) -> OldRevi
 
 
 def _both(before: ClassTable, further: ClassTable) -> ClassTable:
-    # as they are: names that differ by case alone are refused in one table, not in two
+    # unchanged: names that differ by case alone are refused in one table, not in two
     names = {each.key: each.name for table in (before, further) for each in table.names}
     return ClassTable(tuple(ClassName(index, key, names[key]) for index, key in enumerate(sorted(names))))
 

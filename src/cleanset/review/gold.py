@@ -109,7 +109,7 @@ def priority(items: Iterable[GoldItem]) -> list[GoldItem]:
 
 
 def number_of_golds(share: float, others: int) -> int:
-    """The number of gold items that make up `share` of the shown images, beside `others`."""
+    """The number of gold items that make up `share` of the shown images, next to `others`."""
     return round(share / (1 - share) * others)
 
 

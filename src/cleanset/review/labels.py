@@ -95,7 +95,7 @@ FLAGS: Mapping[Finding, str] = {
 
 
 def studies_of(edition: Edition, classes: ClassTable) -> list[SourceLabels]:
-    """The label sources of export.label_sources; without that key all whose files lie in the edition.
+    """The label sources of export.label_sources; without that key all whose files are in the edition.
 
     None for your own images. Raises CleansetError as `read_sources`.
     """

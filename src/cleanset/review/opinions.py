@@ -20,7 +20,7 @@ from cleanset.plumbing.validation import checked, shown
 OPINION_COLUMNS = ("image_id", "flag", "source")
 """Columns of a file of opinions: an image, a finding in a few words, and the study that found it."""
 
-# letters of a flag or a source, which stand in one line below an image
+# letters of a flag or a source, which are in one line below an image
 MAX_LETTERS = 60
 
 

@@ -81,7 +81,7 @@ def check_answered(
 def _question(questions: Mapping[str, Sequence[str]], reviewed: Mapping[str, Collection[str]]) -> str:
     pairs = [(before, after) for after, several in questions.items() for before in several]
     words = [f"{before} (reviewed images: {len(reviewed[before]):,}), now in {after}" for before, after in pairs]
-    # of several classes in one none can go on under its name
+    # of several classes in one none can continue under its name
     kept = [f"{before}={after}" for after, several in questions.items() for before in several if len(several) == 1]
     gone = [f"{before}=" for before, _ in pairs]
     options = [" ".join(f"{OPTION} {shlex.quote(each)}" for each in group) for group in (kept, gone) if group]

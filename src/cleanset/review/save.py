@@ -132,12 +132,12 @@ def with_reviews(text: str, wnid: str, reviews: Mapping[str, Review | None], whe
     )
     try:
         changed = edited_text(text, {wnid: dict(entries)}, where, parse_remembered)
-    except LayoutError:  # a table in {…}, an explicit key: written anew, unless comments would be lost
+    except LayoutError:  # a table in {…}, an explicit key: written again, unless comments would be lost
         names = ", ".join(reviews)
         if "#" in text:
             raise CleansetError(
                 f"{where}: written in a way in which {names} cannot be changed alone; "
-                "write it as docs/reference/review.md shows, or change it by hand"
+                "write it as cleanset docs reference/review shows, or change it by hand"
             ) from None
         try:
             changed = edited_text("", {wnid: dict(sorted(entries))}, where)

@@ -1,4 +1,4 @@
-"""A reviewer's verdict on an image: one of four classes, and the review that it stands in.
+"""A reviewer's verdict on an image: one of four classes, and the review that it is in.
 
 `review/file_format.py` reads and writes them.
 """
@@ -19,7 +19,7 @@ ImageKey = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """The image may be in the class as it is."""
+    """The image may be in the class unchanged."""
 
     kind: ClassVar[Literal["clean"]] = "clean"
 

@@ -22,7 +22,7 @@ class CheckedNetwork(nn.Module):
         try:
             answer = self.network(pixels)
         except torch.OutOfMemoryError:
-            raise  # the engine goes on with fewer images at a time
+            raise  # the engine continues with fewer images at a time
         except CleansetError:
             raise  # of a wrapper within it, such as StraightThrough
         except (Exception, SystemExit) as error:

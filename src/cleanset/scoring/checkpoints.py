@@ -145,7 +145,7 @@ def _inner(network: nn.Module) -> nn.Module:
 
 
 def _forms(tensors: dict[str, Tensor]) -> Iterator[dict[str, Tensor]]:
-    """The tensors as they are, then without what wrappers add: one prefix that all keys share after the other.
+    """The tensors unchanged, then without what wrappers add: one prefix that all keys share after the other.
 
     MadryLab's robustness saves the network twice, as `model.` and inside `attacker.`, and calls the
     constants of the normalisation otherwise than RobustBench does.

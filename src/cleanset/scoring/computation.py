@@ -169,7 +169,7 @@ class Opened(Generic[Found]):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a worker computes: a device, and the number of cores that it has beside it."""
+    """Where a worker computes: a device, and the number of cores that it has next to it."""
 
     device: Device
     cores: int = 1
@@ -177,7 +177,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elsewhere(Generic[Found]):
-    """A computation that another process or another machine opens anew, and the facts that it must find there."""
+    """A computation that another process or another machine opens again, and the facts that it must find there."""
 
     name: str
     """What is computed, as errors name it."""
@@ -210,7 +210,7 @@ def worker_devices(devices: Sequence[Device], tasks: int) -> list[Device]:
 def further_workers(
     elsewhere: Elsewhere[Found], devices: Sequence[Device], tasks: int, modules: Iterable[str] = ()
 ) -> list[Worker[Found]]:
-    """The workers of this machine beside the one of this process, each in a process of its own.
+    """The workers of this machine next to the one of this process, each in a process of its own.
 
     `modules`: modules that the computation imports, for the server of processes.
     """

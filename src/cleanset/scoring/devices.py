@@ -83,7 +83,7 @@ class Device:
         """Give back memory that this process holds and does not use."""
 
     def generators(self) -> list[torch.device]:
-        """The devices, beside the CPU, with a random number generator."""
+        """The devices, next to the CPU, with a random number generator."""
         return []
 
     def peak_memory(self) -> int:

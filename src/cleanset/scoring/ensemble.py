@@ -35,7 +35,7 @@ class EnsembleModel:
     """A model of the ensemble; `weights` is relative to the edition's folder.
 
     SHA-256 of its weights: `found` on disk, `pinned` in params.yaml, and `scored` with, for data/scores. A published
-    list, or the code of a custom model, stands in place of weights; it has no `preprocessing`.
+    list, or the code of a custom model, is in place of weights; it has no `preprocessing`.
     """
 
     role: str
@@ -58,7 +58,7 @@ def members(edition: Edition) -> list[EnsembleModel]:
 def _member(edition: Edition, role: str, model: Model) -> EnsembleModel:
     preprocessing = None
     if model.module is not None:
-        # the code of a custom model, with all that it imports in the edition's folder, stands in place of weights
+        # the code of a custom model, with all that it imports in the edition's folder, is in place of weights
         weights = next(iter(sources_of(model.module, edition.folder)), model.module)
         found = sources_sha256(model.module, edition.folder)
         pinned = model.module_sha256

@@ -1,6 +1,6 @@
-"""Fingerprints by content of code that is not this package's: a program, or a module with what it imports beside it.
+"""Fingerprints by content of code that is not this package's: a program, or a module with what it imports next to it.
 
-Results that are kept to be continued or used again carry them among the facts of `validity.MadeFrom`, beside the
+Results that are kept to be continued or used again carry them among the facts of `validity.MadeFrom`, next to the
 digests of weights and images. Imports are found in the source, without running it; what a program asks over a network,
 and what code other than Python opens by a name of its own, cannot be known.
 """
@@ -39,9 +39,9 @@ def program_fingerprint(command: Sequence[str], opened: Sequence[Path] = (), env
 
     `opened`: further files, which it was seen to open. `environments`: the Python environments that it runs in.
 
-    The program counts by its bytes, and by the packages of the Python environment that it lies in. Relative names are
+    The program counts by its bytes, and by the packages of the Python environment that it is in. Relative names are
     looked for in the working folder, as the program does. `--option=FILE` and `-m MODULE` name a file, too; of a Python
-    file what it imports beside it counts. Missing files count by their names.
+    file what it imports next to it counts. Missing files count by their names.
     """
     found: list[object] = []
     for place, word in enumerate(command):
@@ -59,9 +59,9 @@ def program_fingerprint(command: Sequence[str], opened: Sequence[Path] = (), env
 
 
 def module_fingerprint(module: str, files: Sequence[Path] = (), others: Collection[str] = ()) -> str:
-    """64 hexadecimal digits of a module's file, of what it imports beside it, and of further `files`.
+    """64 hexadecimal digits of a module's file, of what it imports next to it, and of further `files`.
 
-    Beside it is what lies below the folder in which Python finds the module; of an installed one its own package. Other
+    Beside it is what is below the folder in which Python finds the module; of an installed one its own package. Other
     libraries count by their versions, and so does this package, by its VERSION files. `others`: modules that count,
     too, unless they are installed. All modules must be importable.
     """
@@ -103,7 +103,7 @@ def is_importable(module: str) -> bool:
 
 
 def sources_sha256(module: str, folder: Path) -> str | None:
-    """The SHA-256 of a module that lies below a folder, with all that it imports there; None for one of elsewhere."""
+    """The SHA-256 of a module that is below a folder, with all that it imports there; None for one of elsewhere."""
     source = sources_of(module, folder)
     return sha256(json.dumps(source, sort_keys=True).encode()) if source else None
 
@@ -154,7 +154,7 @@ def _distributions(modules: Iterable[str]) -> list[str]:
 
 
 def _module_digests(module: str, root: Path) -> object:
-    """The digests of a module that lies below a folder, and of what it imports there; None if it does not."""
+    """The digests of a module that is below a folder, and of what it imports there; None if it does not."""
     # `python -m PACKAGE` runs its __main__
     return _Sources(root).reached_from([module, f"{module}.__main__"]) or None
 
@@ -177,7 +177,7 @@ def _packages_in(environment: Path) -> list[str]:
 
 
 def _digests_of(path: Path) -> object:
-    """The digest of a file, with what a Python file imports beside it, or of a folder's files; None for neither."""
+    """The digest of a file, with what a Python file imports next to it, or of a folder's files; None for neither."""
     try:
         if path.is_file():
             is_python = path.suffix == ".py"

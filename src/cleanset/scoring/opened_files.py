@@ -63,7 +63,7 @@ def _opened(command: Sequence[str], temporary: Path, folder: Path | None = None)
     path = os.pathsep.join(filter(None, (str(_HOOK), os.environ.get("PYTHONPATH"))))
     environment = os.environ | {"PYTHONPATH": path, "CLEANSET_OPENED_FILES": str(log)}
     code = None
-    with suppress(OSError):  # one that does not start says so where it is asked
+    with suppress(OSError):  # one that does not start reports it where it is asked
         code = subprocess.run(
             command,
             cwd=folder,

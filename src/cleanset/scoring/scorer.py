@@ -116,7 +116,7 @@ class WaitingTime:
 class Scorer:
     """A copy of a model on one device, in one precision; `read_off` maps logits to the stored columns.
 
-    When the device's memory runs out, batches go through the network in halves from then on, and
+    When the device's memory runs out, batches go through the network in halves from then onwards, and
     `notify` is called at each halving.
     """
 

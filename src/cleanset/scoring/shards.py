@@ -72,7 +72,7 @@ class Stopwatch:
         self._last = monotonic()
 
     def lap(self) -> float:
-        """The seconds, which then begin anew."""
+        """The seconds, which then begin again."""
         before = self._last
         self._last = monotonic()
         return self._last - before

@@ -121,7 +121,7 @@ def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None)
 
 
 def forget_results(folder: Path | None) -> None:
-    """Remove the records of results below a folder, and what is finished of others, so that all is computed anew."""
+    """Remove the records of results below a folder, and what is finished of others, so that all is computed again."""
     if folder is None:
         return
     for path in folder.rglob("*.json"):

@@ -52,7 +52,7 @@ class Filled:
 def fill(candidates: pd.DataFrame, images_per_class: ImagesPerClass, crops_in_rank: bool = False) -> Filled:
     """Fill each class in the order top5 clean, top5 crop, reserve clean, reserve crop, relaxed clean, relaxed crop.
 
-    `candidates` has, beside its own columns, `verdict` (clean, crop, reject, or undecided: no
+    `candidates` has, next to its own columns, `verdict` (clean, crop, reject, or undecided: no
     verdict that counts yet), `reason` (why rejected or undecided) and `crop` (box or None). Within
     a step, the lower rank (higher confidence) goes first. `crops_in_rank`: clean and crop are one step.
     Candidates without a tier are all of one: clean, then crop.

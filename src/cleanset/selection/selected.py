@@ -111,7 +111,7 @@ def rejected_images(rejected: "pd.DataFrame") -> list[RejectedImage]:
 
 
 def _known_tier(tier: Tier | Literal["none"]) -> Tier | None:
-    """A tier; None for the value that stands in tables for none."""
+    """A tier; None for the value that is in tables for none."""
     return None if tier == NO_TIER else tier
 
 

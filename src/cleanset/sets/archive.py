@@ -59,7 +59,7 @@ def _write_members(out: Path, members: Iterable[tuple[str, bytes]], form: int = 
 def unpack(path: Path, scratch: Path | None = None) -> Iterator[tuple[Path, bool]]:
     """The folder in a tar of write_tar, and whether the tar has the bytes that write_tar gives for that folder.
 
-    It lies in a new folder in `scratch`, by default the folder of temporary files; it is removed after the block.
+    It is in a new folder in `scratch`, by default the folder of temporary files; it is removed after the block.
     Raises CleansetError for anything but a tar with one folder of files.
     """
     with tempfile.TemporaryDirectory(dir=scratch) as within:

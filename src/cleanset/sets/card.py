@@ -148,7 +148,7 @@ def _rendered(
 
 
 def _markdown_texts(release: Release) -> Texts:
-    """The texts of the card, in which what the publishers have written is shown as it is; but the citation is code."""
+    """The texts of the card, in which what the publishers have written is shown unchanged; but the citation is code."""
     if release.about is None:
         return release.texts
     about = release.about
@@ -210,7 +210,7 @@ def front_matter(
     with_images: bool,
     form: ManifestForm,
 ) -> str:
-    """The front matter of a set of `images` images. `reviewed`: by people. `with_images`: whether they lie beside it.
+    """The front matter of a set of `images` images. `reviewed`: by people. `with_images`: whether they are next to it.
 
     Without its images, a set is read as a table, where the class is in the column class_index.
     """

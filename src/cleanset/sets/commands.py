@@ -77,7 +77,7 @@ def fetch(
 
     Keeps it in ~/.cache/cleanset (or CLEANSET_CACHE) and prints where. If
     interrupted, run it again: only missing files are fetched. Runs nothing
-    of it (docs/security.md).
+    of it (cleanset docs security).
     """
     from cleanset.sets.fetching import fetch as tool
 
@@ -99,7 +99,7 @@ def rebuild(
     """Rebuild a set from its manifest and your own copy of the images.
 
     Writes all images, or nothing but a line for each mismatch. Runs nothing
-    of the set (docs/security.md).
+    of the set (cleanset docs security).
     """
     from cleanset.sets import rebuild as tool
 

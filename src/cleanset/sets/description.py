@@ -331,7 +331,7 @@ class Provenance:
     """The parameters that decide the contents of the set."""
 
     inputs: Sequence[InputDigest]
-    """The files that the set was made from, beside the images."""
+    """The files that the set was made from, next to the images."""
 
     manifest_sha256: str
     """Of the set's manifest, by which libraries that cache what they load tell two sets apart."""

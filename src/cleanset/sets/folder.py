@@ -1,4 +1,4 @@
-"""The files in the folder of a finished set, beside its folders of classes: written, and read with checks."""
+"""The files in the folder of a finished set, next to its folders of classes: written, and read with checks."""
 
 import json
 import re
@@ -137,7 +137,7 @@ class ManifestText(NamedTuple):
 
 
 def manifest_text(path: Path, expected: str = "the folder of an export, or its manifest.csv") -> ManifestText:
-    """The text of a manifest, with the class table beside it, or without one ImageNet's.
+    """The text of a manifest, with the class table next to it, or without one ImageNet's.
 
     `path`: the manifest or its folder.
     """

@@ -120,7 +120,7 @@ def publishable(export: Path) -> tuple[list[Entry], Release]:
     if not release.classes.is_imagenet and release.about is None:
         raise CleansetError(
             f"{export}: whose the images are, and under which licence, is not stated; set export.about in the "
-            "edition's params.yaml (docs/own_images.md), and run dvc repro"
+            "edition's params.yaml (cleanset docs own_images), and run dvc repro"
         )
     if not release.date:
         raise CleansetError(

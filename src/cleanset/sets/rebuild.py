@@ -38,7 +38,7 @@ def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
     """Write the set of `manifest` into `out`, its images made from those under `images`, a folder or a tar.
 
     Source, file and pixels of each must match the manifest. The card is a shorter one (rebuilt_card), whatever
-    lies beside the manifest: the same manifest and release always give the same bytes. Raises CleansetError for a
+    is next to the manifest: the same manifest and release always give the same bytes. Raises CleansetError for a
     manifest that cannot be read, and for images that cannot be found.
     """
     read = manifest_text(manifest)

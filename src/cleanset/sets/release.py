@@ -131,7 +131,7 @@ def check_label(edition: Edition, params: Params) -> None:
 
 
 def _files(edition: Edition, params: Params) -> Iterator[tuple[str, bytes]]:
-    """Name and content of the edition's files that go into its release as they are."""
+    """Name and content of the edition's files that go into its release unchanged."""
     reviews = edition.reviews
     paths = {"index.parquet": edition.index, PROGRAM.name: PROGRAM}
     for of_role in (edition.scores, edition.scored_with, edition.crop_scores, edition.candidates, edition.audit):

@@ -34,7 +34,7 @@ def run(name: str, images: Path, out: Path, digests: Path | None = None) -> str:
     """Write a selection into the new or empty folder `out`, from `images`: the tar, or a folder; return a summary.
 
     A tar must have the MD5 of the official archive, or the one in the table `digests`, with which every image is
-    compared; without a table the images of a folder are taken as they are. Everything is written, or nothing. Raises
+    compared; without a table the images of a folder are taken unchanged. Everything is written, or nothing. Raises
     CleansetError for an unknown name, and for images that are missing or not the originals as far as can be known.
     """
     check_known("selection", name, SELECTIONS)

@@ -132,7 +132,7 @@ def _of_edition(folder: Path) -> Iterator[Problem]:
     edition = edition_of_set(folder)
     if edition is None:
         return
-    # most sets that people verify lie outside of an edition, and need none of what reads one
+    # most sets that people verify are outside of an edition, and need none of what reads one
     from cleanset.edition.stage_inputs import REPAIR, misread_stages
     from cleanset.sets.made_from import REMEDY, outdated
 

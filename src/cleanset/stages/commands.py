@@ -174,7 +174,7 @@ def make_edition(
 
     With --images an edition of your own images, without ImageNet's.
     Their digests are in images.sha256: after a change, --accept lists
-    everything that no longer applies, and writes it anew.
+    everything that no longer applies, and writes it again.
     """
     new_names = _new_names(renamed or [], apply=accept or None not in (images, reviews))
     others = (model, images, labels, names, scores, images_per_class, card, reviews, accept, git, classes_are_folders)
@@ -370,7 +370,7 @@ def doctor(
     DVC whether the edition is in a git repository. Then hashes every output
     in dvc.lock, in the folder and in DVC's cache, and prints a line with
     the repair for each that has changed: exit code 1. Runs nothing of the
-    edition (docs/security.md).
+    edition (cleanset docs security).
     """
     from cleanset.edition import doctor as tool
 

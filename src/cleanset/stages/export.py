@@ -58,7 +58,7 @@ from cleanset.vocabulary import SourceCheck
 
 @dataclass(frozen=True, slots=True)
 class ExportInputs:
-    """All that the stage reads, beside the images."""
+    """All that the stage reads, next to the images."""
 
     params: Params
     classes: ClassTable
@@ -87,7 +87,7 @@ class ExportInputs:
     """The MD5 of the archive of the images in raw.md5; empty for a folder, which is in no such list."""
 
     digests: Sequence[description.InputDigest]
-    """Of the files that the set is made from, beside the images, which the index checks."""
+    """Of the files that the set is made from, next to the images, which the index checks."""
 
 
 def read_inputs(edition: Edition, role: str) -> ExportInputs:
@@ -132,9 +132,9 @@ def read_studies(edition: Edition, params: Params) -> list[SourceLabels]:
 
 
 def input_files(edition: Edition, role: str, *, audited: bool = False) -> list[Path]:
-    """The files that a set is made from, beside the images."""
+    """The files that a set is made from, next to the images."""
     tables = (edition.crop_scores, edition.votes, edition.selection, edition.rejected)
-    # without an audit its file says nothing, and cards made before there were audits stay as they are
+    # without an audit its file says nothing, and cards made before there were audits stay unchanged
     audit = [edition.audit(role)] if audited else []
     return [edition.index, edition.scored_with(role), *(table(role) for table in tables), *audit]
 
@@ -208,7 +208,7 @@ def source_check(read: ExportInputs) -> SourceCheck:
 
 
 def release_of_set(read: ExportInputs, role: str) -> description.Release:
-    """The facts about a set that card and Croissant state beside its images."""
+    """The facts about a set that card and Croissant state next to its images."""
     params = read.params
     pinned = dict(zip(read.index["image_id"], read.index["sha256"], strict=True))
     return description.Release(

@@ -51,7 +51,7 @@ def run(edition: Edition, role: str) -> None:
     """Read the index, the images and the model's weights, write data/scores/<role>.parquet and .json.
 
     The JSON is the provenance record of the scores; through it DVC locks the weights.
-    Finished shards are kept beside them until the end, so that an interrupted run is continued.
+    Finished shards are kept next to them until the end, so that an interrupted run is continued.
     Of a model that is a published list or a table of scores only index and list are read.
     """
     params = read_params(edition.folder)

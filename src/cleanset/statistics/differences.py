@@ -52,7 +52,7 @@ def mcnemar_p_values(only_first: npt.ArrayLike, only_second: npt.ArrayLike) -> F
             before = draws
             summed = 0
             term = tail = 1
-        # sorted by total, then by the smaller count: the sum goes on from the case before
+        # sorted by total, then by the smaller count: the sum continues from the case before
         for successes in range(summed + 1, fewer + 1):
             term = term * (draws - successes + 1) // successes  # the next binomial coefficient
             tail += term

@@ -17,11 +17,11 @@ def in_percent(share: float, digits: int = 2) -> float:
 
 
 def rounded(value: float, digits: int) -> float:
-    """A finite number as it is stored or printed with digits after the point; infinite ones and NaN as they are."""
+    """A finite number as it is stored or printed with digits after the point; infinite ones and NaN unchanged."""
     if not math.isfinite(value):
         return value
     unit = 10**digits
-    # six more digits are kept of the value, and what a division adds lies below them
+    # six more digits are kept of the value, and what a division adds is below them
     whole = math.floor(round(abs(value) * unit, 6) + 0.5)
     # + 0: there is no -0.00
     return math.copysign(whole / unit, value) + 0

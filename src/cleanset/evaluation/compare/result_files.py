@@ -142,7 +142,7 @@ def read_results(path: Path) -> ResultFile:
 
 
 def _of_model(record: Path) -> ResultFile:
-    """The results of one model, named by the record that lies beside its predictions in a folder of --out."""
+    """The results of one model, named by the record that is next to its predictions in a folder of --out."""
     every = read_results(record.with_name(RESULTS))
     measured = {}
     for name, one in every.measured.items():
@@ -182,7 +182,7 @@ def parse_results(content: object, name: str) -> ResultFile:
 
 
 def check_format(content: JsonMapping, name: str) -> None:
-    """Raise CleansetError, which names the command that writes it anew, for results of another format."""
+    """Raise CleansetError, which names the command that writes it again, for results of another format."""
     if content.get("format") == RESULTS_FORMAT or ("models" not in content and "families" not in content):
         return
     found = content.get("format", 1)
@@ -319,7 +319,7 @@ def _values(entry: JsonMapping, measured: str, where: str) -> Iterator[tuple[str
         found = measures.get(headline.name, error if headline.name == ECE else None)
         if found is None:
             continue
-        # the accuracy's interval stands beside it
+        # the accuracy's interval is next to it
         ends = entry.get("interval") if headline.name == CLEAN_ACCURACY else None
         table = found if isinstance(found, dict) else {"value": found, "interval": ends}
         number = table.get("value", table.get(CLEAN_ACCURACY))

@@ -24,7 +24,7 @@ def added_line(lines: Sequence[TextLine], size: tuple[int, int]) -> TextLine | N
 
     Signs and packages are photographed at any angle and place; captions are written level along an edge. Anywhere else,
     only a web address or a copyright is a sign, by its words. The constants are round numbers, set on 175 photographs
-    (bench/RESULTS.md). A single word in capitals with nothing added beside it is more often lettering on a thing (6 of
+    (bench/RESULTS.md). A single word in capitals with nothing added next to it is more often lettering on a thing (6 of
     8 in 500 photographs).
     """
     added = [line for line in lines if is_added(line, size)]

@@ -256,7 +256,7 @@ class Filter(MeasuredHint):
     kind: ClassVar[HintKind] = "filter"
     docs: ClassVar[str] = "no colour, one colour, or grey with some colour"
     rules_of: ClassVar[date] = date(2026, 11, 29)
-    # what stands before a plain background is often grey or black by nature; with few levels all colours are faint
+    # what precedes a plain background is often grey or black by nature; with few levels all colours are faint
     hidden_by: ClassVar[frozenset[HintKind]] = frozenset({"dark", "bright", "artificial_background"})
     MAX_COLOURLESS: ClassVar[float] = 8.0
     MAX_TINT: ClassVar[float] = 3.0

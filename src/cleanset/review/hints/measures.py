@@ -152,7 +152,7 @@ def _steps(rows: NDArray[np.int16], steps: NDArray[np.int16]) -> NDArray[np.floa
 
     `steps`: the largest of each pixel to the next row.
     """
-    # over two rows, because reducing an image may spread a seam over one; texture steps as much beside it
+    # over two rows, because reducing an image may spread a seam over one; texture steps as much next to it
     across = np.abs(rows[:, 4:-2] - rows[:, 2:-4]).max(axis=0)
     beside = np.maximum.reduce([steps[:-5], steps[1:-4], steps[4:-1], steps[5:]])
     return np.asarray(((across >= _MIN_SEAM_STEP) & (across > beside)).mean(axis=1))

@@ -23,7 +23,7 @@ MAX_RELEASE_BYTES = 1 << 36
 
 @writing_cache()
 def opened(place: str | Path, afresh: bool = False) -> Path:
-    """The folder of a release, in the cache; any other path as it is. `afresh`: not as it is in the cache already.
+    """The folder of a release, in the cache; any other path unchanged. `afresh`: not as it is in the cache already.
 
     Raises CleansetError for a release that is not the file of its record, or has a set that does not verify.
     """

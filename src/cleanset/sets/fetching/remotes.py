@@ -23,7 +23,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     **{kind: {"version_aware": _BOOLEAN} for kind in ("gs", "azure", "oss", "gdrive")},
     "s3": {"endpointurl": _WEB_ADDRESS, "region": r"[a-z0-9-]{1,32}", "version_aware": _BOOLEAN},
 }
-"""By the kind of a remote, its settings beside `url` that are taken from a repository, and their form.
+"""By the kind of a remote, its settings next to `url` that are taken from a repository, and their form.
 
 `endpointurl` of Google Cloud Storage is not: a token of the user's account would be sent there.
 """

@@ -151,7 +151,7 @@ def run(choice: PublishedChoice, images: Path, out: Path, digests: Path | None =
     """Write the set into the new or empty folder `out`, from `images`: the tar, or a folder of any layout.
 
     A tar must have the MD5 of the official archive, or the one in the table `digests`, with which every image is
-    compared; without a table the images of a folder are taken as they are. Everything is written, or nothing. Raises
+    compared; without a table the images of a folder are taken unchanged. Everything is written, or nothing. Raises
     CleansetError for images that are missing, cannot be decoded, or are not the originals as far as can be known.
     """
     # each block of the archive and each decoded image would be new pages to clear: a quarter of the processor time

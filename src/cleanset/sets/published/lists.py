@@ -87,7 +87,7 @@ def ilsvrc_class(image_id: str) -> int:
 
 def published_verdicts() -> Votes:
     """The published verdicts, by class index and image id."""
-    # these files alone: in a checkout other reviewers' folders lie beside them
+    # these files alone: in a checkout other reviewers' folders are next to them
     votes = [vote for path in sorted(REVIEWS.glob("n*.yaml")) for vote in read_file(path, imagenet())]
     return {(imagenet().indices[vote.wnid], vote.image_id): {SCOOTER: vote} for vote in votes}
 
@@ -129,12 +129,12 @@ def published_candidates(model: str) -> pd.DataFrame:
 
 
 def digests_of_inputs(votes: Votes) -> list[InputDigest]:
-    """The digests of the published files, and of the reviews that were read beside them, by reviewer."""
+    """The digests of the published files, and of the reviews that were read next to them, by reviewer."""
     found = [digest_of(f"imagenet/published/{path.name}", [path.read_bytes()]) for path in (LABELS_FILE, TOP5, BEYOND)]
     found.append(digest_of("imagenet/reviews/scooter", [path.read_bytes() for path in sorted(REVIEWS.glob("n*.yaml"))]))
     others = sorted({reviewer for by_reviewer in votes.values() for reviewer in by_reviewer} - {SCOOTER})
     for reviewer in others:
-        # of their content, whichever folder they lie in
+        # of their content, whichever folder they are in
         lines = [
             f"{key[0]} {key[1]} {_content_json(by_reviewer[reviewer].review)}\n".encode()
             for key, by_reviewer in sorted(votes.items())

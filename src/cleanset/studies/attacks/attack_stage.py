@@ -16,7 +16,7 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
     """Read the images and the model's weights, write data/attacks/<name>/<model>/.
 
     `model` is a role of the edition or the name of a further or a wrapped model, `name` an attack's.
-    `attack_params` default to the params.yaml of the attacks. Finished groups are kept beside the results until the
+    `attack_params` default to the params.yaml of the attacks. Finished groups are kept next to the results until the
     end, so that an interrupted run is continued. Raises CleansetError, too, where a clean image does not get the stored
     scores, bit for bit.
     """

@@ -79,7 +79,7 @@ class Spending:
         self._begun[number] = self._clock()
 
     def finish(self, number: int, queries: int, seconds: float) -> None:
-        """A group is finished, which took a worker so many seconds."""
+        """A group is finished, which took a worker this many seconds."""
         self._begun.pop(number, None)
         self._seconds += seconds
         self._queries[number] = queries
@@ -179,7 +179,7 @@ class Attacking:
         count = self._search_missing(search, shards, others, made_from)
         if count < len(images):
             print_notice(f"{self.text}: the budget is spent after {count} of {len(images)} images")
-        # anew: after a spent budget there are fewer images, and so fewer groups
+        # again: after a spent budget there are fewer images, and so fewer groups
         finished = self._shards(made_from, files[:count])
         self.write(
             finished.table(), {**self.record(images), "attacked": count, **(made_from.facts if keep_facts else {})}
@@ -302,7 +302,7 @@ class Attacking:
         with searching(network.precision), globally_seeded(group_seed, network.device):
             results = attack.results(network, group, known)
         pairs = [*zip(group, results, strict=True)]
-        # all at once: beside a GPU they are made while it judges
+        # all at once: next to a GPU they are made while it judges
         begun = [writers.begin(unwritten(subject, result, attack.ball)) for subject, result in pairs]
         found = []
         for (subject, result), written in zip(pairs, begun, strict=True):
@@ -314,7 +314,7 @@ class Attacking:
 
 
 SEARCHING = (__name__, *CHANGING)
-"""Modules that a worker process of attacks imports, beside the one that opens the attack there."""
+"""Modules that a worker process of attacks imports, next to the one that opens the attack there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,7 +335,7 @@ class Search:
     """Raises CleansetError for files whose clean images do not get the stored scores."""
 
     writers: int = 0
-    """Processes beside the device that make the files of candidates; 0: this one makes them."""
+    """Processes next to the device that make the files of candidates; 0: this one makes them."""
 
     def results(self, tasks: Iterable[Task]) -> Generator[tuple[int, FoundGroup], None, None]:
         """The number of each group, and what was found for it."""
@@ -356,7 +356,7 @@ class Search:
 
 
 def writers_beside(device: torch.device) -> int:
-    """The processes that make files beside a device: its share of the cores; none where these compute."""
+    """The processes that make files next to a device: its share of the cores; none where these compute."""
     if not device_of(device).is_separate:
         return 0
     return max(1, min(MAX_WRITERS, available_cores() // len(choose_devices("auto"))))

@@ -160,7 +160,7 @@ class SquareAttack(PyAutoAttack):
     group: Group = 16
 
     def passes(self, sources: int, classes: int) -> AttackPasses:
-        """The queries, and a few passes beside them."""
+        """The queries, and a few passes next to them."""
         return AttackPasses(own=Passes(forward=self.queries + SQUARE_ALONE))
 
     def _parts(self, classes: int) -> "Sequence[Part]":
@@ -197,7 +197,7 @@ that nothing breaks."""
 SQUARE_CHECKED = Passes(forward=14)
 """The same of square, which needs no gradient."""
 SQUARE_ALONE = 5
-"""Passes of the attack square beside its queries."""
+"""Passes of the attack square next to its queries."""
 
 
 class AutoAttackAttack(PyAutoAttack):

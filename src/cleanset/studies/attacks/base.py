@@ -139,7 +139,7 @@ def refuse_guess(*_: Subject) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Everything that a search may use beside the network: the seed of params.yaml, other images, other models as
+    """Everything that a search may use next to the network: the seed of params.yaml, other images, other models as
     networks on the same pixels, by name, and a known mistake of an image's class, by default the image itself.
 
     `others` and `sources` are called by the attacks that need them only, as they take time. `name`: the attack's in
@@ -199,7 +199,7 @@ class Parameters(Section):
 
     @property
     def ball(self) -> Ball | None:
-        """The ball that every candidate lies in; None if its distance is not bounded."""
+        """The ball that every candidate is in; None if its distance is not bounded."""
         return None
 
     @property
@@ -215,7 +215,7 @@ class Parameters(Section):
         """
 
     def prepare(self, known: Known) -> Mapping[str, Any]:
-        """Load the search's requirements beside the network; these by name. Raises CleansetError for a missing one."""
+        """Load the search's requirements next to the network; these by name. Raises CleansetError for a missing one."""
         return {}
 
     @abstractmethod
@@ -271,7 +271,7 @@ class InBall(Parameters):
 
     @property
     def ball(self) -> Ball:
-        """The ball that every candidate lies in."""
+        """The ball that every candidate is in."""
         return Ball(self.norm, self.eps)
 
 

@@ -95,7 +95,7 @@ class BoundaryAttack(Parameters):
     def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
         """A candidate for each image.
 
-        One that is misclassified at once stays as it is, and so does one whose start the network takes for its class.
+        One that is misclassified at once stays unchanged, and so does one whose start the network takes for its class.
         """
         import torch
 

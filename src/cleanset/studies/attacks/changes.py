@@ -90,7 +90,7 @@ def rotated_and_moved(image: "Tensor", changes: "Tensor") -> "Tensor":
 def moved_by_pillow(image: Image.Image, dx: float, dy: float, angle: float) -> PixelPlanes:
     """The image rotated clockwise, in degrees, and then translated, in its pixels; black from outside.
 
-    As torchvision 0.2.1 does it: half a pixel beside the center, bilinear, cut to whole values.
+    As torchvision 0.2.1 does it: half a pixel next to the center, bilinear, cut to whole values.
     """
     turn = radians(angle)
     middle = image.width * 0.5 + 0.5
@@ -266,7 +266,7 @@ class GuessAttack(OneByOne):
     )
     family: ClassVar[Family] = "other image"
     uses: ClassVar[Uses] = "classes"
-    # beside all others, without being named
+    # next to all others, without being named
     in_defaults: ClassVar[bool] = False
     small: ClassVar[Mapping[str, object]] = {}
     libraries: ClassVar[tuple[str, ...]] = ("imagecorruptions-imaug",)

@@ -69,7 +69,7 @@ class CustomAttack(InBall):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def code(self) -> str:
-        """A digest of its code, of the module and what it imports beside it."""
+        """A digest of its code, of the module and what it imports next to it."""
         return code_digests([self.kind], "attacks")[self.kind]
 
     def passes(self, sources: int, classes: int) -> AttackPasses:

@@ -1,6 +1,6 @@
 """A process that sees the disk as it was at a moment, by bubblewrap.
 
-What was written since into the home, working and temporary folders is not there; all else is as it is.
+What was written since into the home, working and temporary folders is not there; all else is unchanged.
 """
 
 import os
@@ -21,7 +21,7 @@ MOST_IN_A_FOLDER = 2_000
 def beginning(moment: float, kept: Collection[Path]) -> list[str] | None:
     """The first words of a command that runs as of `moment`, seconds since 1970; None where bubblewrap cannot.
 
-    `kept`: folders that stay as they are, whatever lies in them. File systems stamp files with a time that may be some
+    `kept`: folders that stay unchanged, whatever is in them. File systems stamp files with a time that may be some
     milliseconds old: what was written just after the moment, and never again, may stay.
     """
     kept = {*kept, Path(sys.prefix), Path(sys.base_prefix)}

@@ -1,4 +1,4 @@
-"""A model under attack, of a study or of any that a command names, as one record that other processes open anew."""
+"""A model under attack, of a study or of any that a command names, as one record that other processes open again."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ def facts_of_models(others: Sequence[Spec], settings: Settings, classes: ClassTa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatedModel:
-    """A model that is attacked; it can be sent to another process, which loads the model anew."""
+    """A model that is attacked; it can be sent to another process, which loads the model again."""
 
     name: str
     request: AttackRequest
@@ -124,7 +124,7 @@ class EvaluatedModel:
         attack = self.request.params.attack(name)
         if attack.reads_other_models:
             facts["made_on"] = facts_of_others()
-        # loaded anew for each attack: what a random source has drawn before must not count
+        # loaded again for each attack: what a random source has drawn before must not count
         known = Known(self.request.params.seed, target.others, cache(partial(self.sources, target)))
         check: Callable[[Sequence[str]], None] = ignore
         study = self.study
@@ -143,7 +143,7 @@ class EvaluatedModel:
         )
 
     def opened_search(self, name: str, device: Device) -> Search:
-        """The worker of an attack on a model that is loaded anew, in whatever process."""
+        """The worker of an attack on a model that is loaded again, in whatever process."""
         here = replace(self, settings=replace(self.settings, devices=[device]))
         named = here.open()
         return here.search(name, named, here.target(named, device), here.facts_of_others)
@@ -174,7 +174,7 @@ class EvaluatedModel:
         return target.sources(open_model(each, self.settings, self.classes) for each in others)
 
     def anew(self) -> Callable[[], LoadedModel]:
-        """Loads the model anew, in whatever process."""
+        """Loads the model again, in whatever process."""
         return partial(_anew, self.spec, self.settings, self.classes)
 
 
@@ -206,7 +206,7 @@ def _target_images(params: AllParams, name: str) -> EvaluationSet:
 
 
 def _open_evaluated(evaluated: EvaluatedModel, name: str, place: Place) -> Opened[FoundGroup]:
-    """An attack on a model that is loaded anew."""
+    """An attack on a model that is loaded again."""
     search = evaluated.opened_search(name, place.device)
     return Opened(worker=search, made_from=search.attacking.made_from(search.attacking.first_images()))
 

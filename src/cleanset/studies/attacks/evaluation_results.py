@@ -305,4 +305,4 @@ def _model(evaluated: AttackedModels, model: str) -> dict[str, object]:
 
 
 NOT_IN_RESULTS: Any = {"role": True, "candidates": {"__all__": {"png"}}}
-"""The keys of a record of warnings that attack_results.json leaves out: the PNGs lie beside it."""
+"""The keys of a record of warnings that attack_results.json leaves out: the PNGs are next to it."""

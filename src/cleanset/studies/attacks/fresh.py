@@ -1,4 +1,4 @@
-"""The answers of a model loaded anew in a fresh process, which has seen none of the queries of an attack.
+"""The answers of a model loaded again in a fresh process, which has seen none of the queries of an attack.
 
 Where bubblewrap is installed, what the model's code has written to the home, working and temporary folders since it was
 attacked is not there either. A service that remembers behind a network is: no sign shows it.
@@ -66,7 +66,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshModel:
-    """A function that loads the model anew, and how it is computed."""
+    """A function that loads the model again, and how it is computed."""
 
     load: Callable[[], LoadedModel]
     how: Searching
@@ -139,7 +139,7 @@ def answer() -> None:
 
 
 def answered(fresh: FreshModel, folder: Path, asked: Sequence[Asked]) -> Answers:
-    """The answers in this process, from the model loaded anew in a working folder."""
+    """The answers in this process, from the model loaded again in a working folder."""
     os.chdir(folder)
     model = fresh.load()
     how = fresh.how

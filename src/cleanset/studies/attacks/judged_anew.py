@@ -1,4 +1,4 @@
-"""The files of finished attacks judged once more, by the model loaded anew in a fresh process, in another order.
+"""The files of finished attacks judged once more, by the model loaded again in a fresh process, in another order.
 
 A model that remembers earlier queries starts with an empty memory there, so the verdicts of the fresh process count and
 replace the first ones: everyone else will get the same answers to these files. The process itself is in `fresh`.
@@ -23,7 +23,7 @@ SETTLED = "judged_anew"
 
 
 def _other_answers(stored: StoredLogits, anew: StoredLogits, verdicts: int) -> SeenSign | None:
-    """The sign that files get another answer from the model loaded anew; `verdicts`: how many another verdict, too."""
+    """The sign that files get another answer from the model loaded again; `verdicts`: how many another verdict, too."""
     answers = [np.stack([each[key] for key in stored]) for each in (stored, anew)]
     when = f"from the model loaded anew, {verdicts} of them another verdict, which counts"
     return other_answer("depends_on_others", answers, when, "files")

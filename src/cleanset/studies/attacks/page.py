@@ -49,7 +49,7 @@ from cleanset.studies.robustness.params import further_roles
 from cleanset.tables import read_table, text_of_table
 
 REPORTED = 0.8
-"""The coverage that Unrestricted Adversarial Examples reports beside the full one."""
+"""The coverage that Unrestricted Adversarial Examples reports next to the full one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,7 +238,7 @@ def _asked_others(evaluated: EvaluatedModel, name: str) -> Sequence[Spec]:
 
 
 def _judged_anew(model: str, works: Sequence[Work]) -> list[Work]:
-    """The verdicts on the files of all attacks, and on the images themselves, by the model loaded anew."""
+    """The verdicts on the files of all attacks, and on the images themselves, by the model loaded again."""
     counts = [work.images for work in works if work.state == "needed"]
     if not counts:
         return []

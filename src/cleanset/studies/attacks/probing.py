@@ -63,11 +63,11 @@ RANDOM_STEPS = 8
 """Random steps from an image, and pixels of it, that its gradient is compared with."""
 
 FEW_STEPS = (1, 5)
-"""Numbers of steps that PGD is compared with, beside the one asked for."""
+"""Numbers of steps that PGD is compared with, next to the one asked for."""
 
 
 class Probed(NamedTuple):
-    """The signs that were seen, and those that cannot be told; the searches by name, and the baselines beside them."""
+    """The signs that were seen, and those that cannot be told; the searches by name, and the baselines next to them."""
 
     seen: list[SeenSign]
     not_told: list[SeenSign]

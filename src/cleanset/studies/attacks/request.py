@@ -41,7 +41,7 @@ def attack_params(
 
     An attack by name is its parameters, None for the defaults, or an object of Python (`custom.given_attack`).
     By name every attack has its defaults, and those that may search the ball of `norm` (Linf) and `eps` (4/255; needed
-    with L2) do so, around the image itself. Raises CleansetError naming the attack or the key, and for a ball beside a
+    with L2) do so, around the image itself. Raises CleansetError naming the attack or the key, and for a ball next to a
     file, which has its own.
     """
     if isinstance(attacks, str) and attacks.endswith((".yaml", ".yml")):

@@ -66,7 +66,7 @@ _COLUMNS: dict[str, Any] = {
     "is_converged": nullable(FLAG),  # whether further steps changed nothing; null: not told
 }
 ATTACKED = Table(key=("file",), file=FILE, image_id=IMAGE_ID, png=FILE, **_COLUMNS)
-"""`png`: where it lies beside the table."""
+"""`png`: where it is next to the table."""
 NAMED_ATTACKED = Table(key=("file",), file=FILE, image_id=FILE, png=FILE, **_COLUMNS)
 """Rows of ATTACKED for images outside an edition, whose names may be of any form."""
 SHARD = Table(image_id=FILE, content=PNG, **_COLUMNS)

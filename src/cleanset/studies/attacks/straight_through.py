@@ -19,7 +19,7 @@ MAX_NAMED_STEPS = 12
 
 
 class StraightThrough(nn.Module):
-    """A step of a network, computed as it is, with the derivative of the identity."""
+    """A step of a network, computed unchanged, with the derivative of the identity."""
 
     def __init__(self, name: str, step: nn.Module) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ def with_straight_through(network: nn.Module, names: Sequence[str]) -> nn.Module
     """A copy of a network whose named submodules gradients pass straight through; itself without names.
 
     A name comes from `named_modules()`, such as `quantize` or `steps.0`. Raises CleansetError for another, and for one
-    that lies in a step that is named too.
+    that is in a step that is named too.
     """
     if not names:
         return network

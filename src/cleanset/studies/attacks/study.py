@@ -230,8 +230,8 @@ class AttackParams(Section):
     `search_precision`: the precision of the search; candidates are judged in float64. `images`: the largest number of
     images; null: all. `lpips`: a file of torchvision's weights of AlexNet for measuring LPIPS; null: not measured.
     `engine`: local or ray; null: the edition's.
-    `attacks`: by name, which is its kind unless one is given; `guess` is always there beside them.
-    `wrapped`: models that are attacked beside the edition's, by a name of their own; `guess`, which
+    `attacks`: by name, which is its kind unless one is given; `guess` is always there next to them.
+    `wrapped`: models that are attacked next to the edition's, by a name of their own; `guess`, which
     needs stored predictions, leaves them out.
     """
 
@@ -297,7 +297,7 @@ class AllParams:
     """The params that attacks depend on, and the models that these name."""
 
     opened: OpenedStudy
-    """The study of robustness beside the attacks."""
+    """The study of robustness next to the attacks."""
 
     edition: Params
     """The edition's own params."""

@@ -38,7 +38,7 @@ class Ball:
         return float(np.sqrt((difference**2).sum())) / LEVELS
 
     def contains(self, center: PixelPlanes, candidate: PixelPlanes) -> bool:
-        """Whether the candidate lies in the ball around the center."""
+        """Whether the candidate is in the ball around the center."""
         return self.distance(center, candidate) * LEVELS <= self.levels()
 
 

@@ -86,7 +86,7 @@ class AnsweringModel:
     check: CheckClean | None = None
     """Compares clean answers with stored ones; None: with nothing."""
     identity: str = ""
-    """What the answers of a custom model depend on beside the weights."""
+    """What the answers of a custom model depend on next to the weights."""
     stem: str = ""
     """The stem of the files, if not the name."""
     is_sealed: bool = False
@@ -159,11 +159,11 @@ def predict(
     """Write the answers of models to the images of a family, with their provenance.
 
     Each changed image is made once: for all of the models, for the digests,
-    and for `others`, models that lack answers, too. Their shards stay beside the answers until they are targets
+    and for `others`, models that lack answers, too. Their shards stay next to the answers until they are targets
     themselves. Shards are kept until the end, so that an interrupted run is continued. `opening`: opens the pass on
     another machine, for the engine ray; clean images are answered here. Below float64 the record says
     how far the answers are from it, on a sample. A model that fails does not stop the others: its CleansetError is
-    raised at the end, as it is, at once, where a clean image does not get the stored scores.
+    raised at the end, unchanged, at once, where a clean image does not get the stored scores.
     """
     found = [_FamilyAnswers(target, plan) for target in targets]
     # first, since a wrong model or preprocessing shows here within seconds
@@ -178,7 +178,7 @@ def predict(
         shown = [*found, *beside]
         problems = _answer(shown, digests, opening, engine)
         for each in found:
-            # beside others a model may have had too little memory
+            # next to others a model may have had too little memory
             if len(shown) > 1 and problems.pop(each.target.name, None) is not None:
                 each.open_shards()
                 problems |= _answer([each], None, opening, engine)

@@ -60,7 +60,7 @@ def study_card(
 ) -> ComparabilityCard:
     """The card of a family's measures; `images`: the rows of STUDY_IMAGES that it is measured on.
 
-    `edition_classes`: the number of classes of the edition. `of_files`: what changes depend on beside the params.
+    `edition_classes`: the number of classes of the edition. `of_files`: what changes depend on next to the params.
     `pixels_sha256`: of all changed images; None: not known.
     """
     labels = family.labels(params)

@@ -2,7 +2,7 @@
 
 Stage digests stores the SHA-256 of every changed image, to find images that another machine makes differently. A digest
 covers the pixels that models are shown, after any JPEG step: uint8 of shape (224, 224, 3), red first, row by row. No
-model runs. Outside a study they lie in a text file: a label, the digest of the images' dependencies, with the digest
+model runs. Outside a study they are in a text file: a label, the digest of the images' dependencies, with the digest
 of the lines below it, and a line for each image with its digest and its name.
 """
 
@@ -62,7 +62,7 @@ DIGESTS = {family.name: family.table(sha256=SHA256) for family in FAMILIES}
 """The tables of digests by family."""
 
 VERSIONS = "versions.json"
-"""File beside the tables with the versions of the LIBRARIES that made them."""
+"""File next to the tables with the versions of the LIBRARIES that made them."""
 
 MAX_SHOWN = 20
 """Maximum number of differing images that are listed; the rest is counted."""

@@ -64,7 +64,7 @@ class Evaluated:
     measured: Mapping[str, Measured]
     """The measures of models, and of every two models, by family."""
     notices: Mapping[str, str]
-    """The notice beside a family's numbers, by family."""
+    """The notice next to a family's numbers, by family."""
     cards: Mapping[str, ComparabilityCard]
     """The comparability card, by family."""
     random: Collection[str]

@@ -2,7 +2,7 @@
 
 The three, 60 % of the time that imagecorruptions 1.1.5 takes for the 15 corruptions, and the motion blur of ImageMagick
 are compiled by numba. Every sum and product is in the order and precision of the original, and numba never contracts
-them, so that no value differs. Numba keeps the code beside this file or in the user's cache: compiling takes each
+them, so that no value differs. Numba keeps the code next to this file or in the user's cache: compiling takes each
 worker process seconds.
 
 Kernels of Gaussian, motion and defocus blurs have the same digits on every processor. With AVX-512 numpy computes exp

@@ -89,7 +89,7 @@ WITHOUT_REFERENCE = "Measured without a reference: no published numbers are of t
 def notice(
     family: Family, params: CommonParams, images: pd.DataFrame, classes: ClassTable, *, is_official: bool = False
 ) -> str:
-    """The notice beside a family's numbers; `images` are all rows of STUDY_IMAGES, `classes` their class table.
+    """The notice next to a family's numbers; `images` are all rows of STUDY_IMAGES, `classes` their class table.
 
     `is_official`: all of a published benchmark was read, which a study of finished sets never does. No benchmark has
     published digests: exchanged or resized images show in the card's pixels_sha256 alone.
@@ -243,7 +243,7 @@ def read_study_params(
     """Read and check a study's params.yaml, or its `content`, which messages name by `path`. Raises CleansetError.
 
     `roles` are the models of the edition, `classes` its class table, `others` models that
-    `measures.corruptions.trained_on` may name beside the measured ones. Without `further`, `further_models` are not
+    `measures.corruptions.trained_on` may name next to the measured ones. Without `further`, `further_models` are not
     measured.
     """
     found = read_study_yaml(path, "a study of robustness") if content is None else content
@@ -354,7 +354,7 @@ def _images_of(study: Study, classes: ClassTable, roles: Sequence[str], params: 
 
 
 def _with_trained_on(path: Path, params: StudyParams) -> StudyParams:
-    """The params, with the `trained_on` of further models beside that of the measures."""
+    """The params, with the `trained_on` of further models next to that of the measures."""
     section = params.section(CorruptionMeasures)
     trained_on = dict(section.trained_on)
     for role, entry in params.further_models.items():
@@ -370,7 +370,7 @@ def _with_trained_on(path: Path, params: StudyParams) -> StudyParams:
 
 
 def _check_further(path: Path, params: StudyParams, roles: Sequence[str], *, is_measured: bool) -> None:
-    """Raise CleansetError for further models that a study cannot have; `is_measured`: beside the roles."""
+    """Raise CleansetError for further models that a study cannot have; `is_measured`: next to the roles."""
     reserved = {name for family in FAMILIES for name in family.reserved_names}
     for role in params.further_models:
         if role in reserved:

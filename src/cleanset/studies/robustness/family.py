@@ -96,7 +96,7 @@ class PagesData:
     sheets: Mapping[str, Sequence[SheetImage]]
     """The images that show a family's changes, by family."""
     notices: Mapping[str, str]
-    """The notice beside a family's numbers, by family."""
+    """The notice next to a family's numbers, by family."""
     masks: pd.DataFrame
     """Rows of MASKS."""
     published_top1: Mapping[str, float]
@@ -104,7 +104,7 @@ class PagesData:
 
 
 def page_texts(family: str) -> dict[str, Any]:
-    """The fields of a `Family` that are in a YAML file beside its template: titles, order and units of measures."""
+    """The fields of a `Family` that are in a YAML file next to its template: titles, order and units of measures."""
     content: Any = read_yaml(_templates(family) / f"{family}.yaml", "install cleanset again")
     return {**content}
 
@@ -128,7 +128,7 @@ class Family(ABC):
     steps: Mapping[str, Any] = field(default_factory=dict)
     """The column of a change's step, by its name; empty for changes without steps."""
     answer_columns: tuple[str, ...] = ()
-    """The columns of answers that its measures need beside the predicted classes."""
+    """The columns of answers that its measures need next to the predicted classes."""
     reserved_names: tuple[str, ...] = ()
     """Names that no model may have."""
 
@@ -137,7 +137,7 @@ class Family(ABC):
     benchmark: str | None = None
     """The benchmark with official numbers, if any."""
     notice_if_made: str
-    """The notice beside its numbers where the changed images are made here; {benchmark} stands for `benchmark_of`."""
+    """The notice next to its numbers where the changed images are made here; {benchmark} stands for `benchmark_of`."""
     stores_jpeg: bool = True
     """Whether changed images are stored as JPEG of the quality in the params, like the benchmark's."""
 

@@ -88,7 +88,7 @@ def generate_missing(
     images = has_scenarios(everything, masks)
     if images.empty:
         raise CleansetError(
-            f"{study.masks}: no image has a mask that suits a generated background; see docs/scenarios.md"
+            f"{study.masks}: no image has a mask that suits a generated background; see cleanset docs scenarios"
         )
     keys = opened.classes.keys
     prompts = read_prompts(prompts_folder, [keys[class_index] for class_index in images["class_index"]])

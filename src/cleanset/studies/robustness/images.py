@@ -112,7 +112,7 @@ class AnswerFiles:
     folder: Path
     """The folder of the answers, with one for each family."""
     cache: Path | None = None
-    """The folder of finished shards, also of models whose own run is still to come; None: beside the answers."""
+    """The folder of finished shards, also of models whose own run is still to come; None: next to the answers."""
 
     def predictions(self, family: str, name: str) -> Path:
         """The answers of a model to a family."""
@@ -129,7 +129,7 @@ class AnswerFiles:
 
 @dataclass(frozen=True, slots=True)
 class StudyPaths:
-    """The paths that every study has, in `folder`, which lies in the folder `studies` of its edition."""
+    """The paths that every study has, in `folder`, which is in the folder `studies` of its edition."""
 
     folder: Path
 
@@ -187,7 +187,7 @@ class Study(StudyPaths):
 
 
 class StudyBesideRobustness(StudyPaths):
-    """The paths of a study that reads the outputs of the study of robustness beside it."""
+    """The paths of a study that reads the outputs of the study of robustness next to it."""
 
     @property
     def robustness(self) -> Study:

@@ -215,7 +215,7 @@ def measure(
 ) -> dict[str, Measured]:
     """Measure some families; write CSV files into the folder `measures`, and JSON files into `metrics`.
 
-    `notices`: by family, the notice beside its numbers. `official`: the families whose published images were all read.
+    `notices`: by family, the notice next to its numbers. `official`: the families whose published images were all read.
     `cards`: the comparability cards by family; without them the notes of tables are made of cards without pixels.
     `limits`: limits of models' numbers, in sentences.
     Returns the measures of each family. Raises CleansetError if answers are missing, or of other images,

@@ -56,7 +56,7 @@ class ModelInPass(AskedModel):
 
 
 def squares(size: int) -> ResizeAndCrop:
-    """A preprocessing that crops nothing of a square image, and leaves one of its size as it is."""
+    """A preprocessing that crops nothing of a square image, and leaves one of its size unchanged."""
     return ResizeAndCrop(f"Res{size}", size, size, "bilinear")
 
 
@@ -99,7 +99,7 @@ class OnePass:
     """Called with the number of images that a model has answered, and the share of the time spent waiting for them."""
 
     notify: Notify = ignore
-    """Called when a batch is halved for lack of memory."""
+    """Called when a batch is halved without memory."""
 
     digests: TakenDigests | None = None
     """Takes the digests of the images; None: they are stored already."""
@@ -110,7 +110,7 @@ class OnePass:
     engine: Engine = "local"
 
     def answer(self) -> dict[str, Exception]:
-        """Compute the shards that each model lacks; each device takes the next ones as it goes on.
+        """Compute the shards that each model lacks; each device takes the next ones as it continues.
 
         Returns the problem of each model that failed, by name: it is shown no further images, the others are. Raises
         CleansetError for an image that cannot be made; the shards that are finished then stay.

@@ -1,4 +1,4 @@
-"""The params that all families share: images, masks, the bootstrap, and the models beside the edition's.
+"""The params that all families share: images, masks, the bootstrap, and the models next to the edition's.
 
 A further model is a model of a zoo, as in the edition's params.yaml, or `module:callable`, a custom model. Each family
 adds its own sections: see `families.StudyParams`.
@@ -83,8 +83,8 @@ class CommonParams(Section):
     bootstrap: BootstrapParams = BootstrapParams()
     """The bootstrap of intervals."""
     further_models: Annotated[dict[Role, FurtherModel], Field(default_factory=dict)]
-    """Models that are measured beside the edition's, whose folder `weights` are relative to; or `module:callable`, a
-    custom model, whose module is looked for beside this file first."""
+    """Models that are measured next to the edition's, whose folder `weights` are relative to; or `module:callable`, a
+    custom model, whose module is looked for next to this file first."""
 
     def section(self, kind: type[AnySection]) -> AnySection:
         """The section of that class: a family's own one, or its one in `measures`."""

@@ -183,7 +183,7 @@ def run(study: TrainingStudy) -> None:
     check_duplicates(images, study.images.parent / REFUSED_DUPLICATES)
     check_masks(images, params, folders)
     folds = folds_table(images["file"].tolist(), images_to_divide(images, classes), params.folds, params.seed)
-    # the stages after this one may find no edition beside them, as after dvc pull
+    # the stages after this one may find no edition next to them, as after dvc pull
     texts = {} if classes.is_imagenet else {CLASS_TABLE_NAME: classes.text}
     write_table(study.images, images, TRAINING_IMAGES, classes, texts=texts)
     write_frame(study.folds, folds)

@@ -1,4 +1,4 @@
-"""The experiments EX1 and EX2 of XIMAGENET-12: their runs beside each other, table 2, and table 3 with Score.
+"""The experiments EX1 and EX2 of XIMAGENET-12: their runs next to each other, table 2, and table 3 with Score.
 
 EX1 trains on originals and tests on every scenario, EX2 trains on one scenario and tests on it.
 

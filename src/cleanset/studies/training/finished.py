@@ -166,7 +166,7 @@ def read_fold(files: RunFiles, run: str, fold: str) -> FinishedFold:
 
 RUN_REMEDY = "train the run, or run dvc checkout"
 RECORD_KEYS = {"run", "classes", "weights_sha256"}
-"""The keys of a record that are read, beside its settings."""
+"""The keys of a record that are read, next to its settings."""
 SETTINGS_KEYS = {"task", "network", "size", "resizing", "trained_on"}
 """The keys of a record's settings that are read."""
 

@@ -41,7 +41,7 @@ def train_fold(
 ) -> None:
     """Train a fold and write its files in place of its state; of several processes the first one writes.
 
-    `on_step`: is called after each step; None: a bar shows them. A fold that is finished stays as it is.
+    `on_step`: is called after each step; None: a bar shows them. A fold that is finished stays unchanged.
     """
     study = inputs.study
     data = read_fold(inputs, name, fold, device.torch, share=share)

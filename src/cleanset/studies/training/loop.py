@@ -270,7 +270,7 @@ def loaded(make: Callable[[Source], Item], items: Sequence[Source], workers: int
 
 
 def epoch_seed(seed: int, epoch: int) -> int:
-    """The seed of an epoch's draws. Nothing of a generator has to be kept: it begins anew at every epoch."""
+    """The seed of an epoch's draws. Nothing of a generator has to be kept: it begins again at every epoch."""
     return change_seed(image_seed(seed, "training"), "epoch", "order", epoch)
 
 

@@ -81,7 +81,7 @@ def run_work(work: Work, run: Run, data: FoldData, part: FinishedPart = NOTHING)
     epochs = math.ceil((folds * lengths.steps - part.images // run.batch) / lengths.steps_of_epoch)
     validated = len(shown_in(data.validation, run.scenario)) * epochs
     tested = sum(len(shown_in(data.left_out, scenario)) for scenario in run.tests) * folds
-    # those under attack are validated as they are, too
+    # those under attack are validated unchanged, too
     attacked = recipe.searched + Passes(forward=1) if run.is_attacked else NO_PASSES
     images = folds * lengths.steps * run.batch
     return replace(

@@ -45,7 +45,7 @@ class Learnt(NamedTuple):
 
 
 class Recipe(Section):
-    """A training recipe: cross-entropy on the images as they are, unless a subclass says otherwise."""
+    """A training recipe: cross-entropy on the unchanged images, unless a subclass says otherwise."""
 
     name: ClassVar[str]
     """The value of `recipe` in a run of params.yaml."""
@@ -67,7 +67,7 @@ class Recipe(Section):
 
     @property
     def clean_epochs(self) -> int:
-        """Number of epochs on images as they are, before the recipe begins."""
+        """Number of epochs on unchanged images, before the recipe begins."""
         return 0
 
     @property
@@ -119,7 +119,7 @@ class Recipe(Section):
 
 
 class Standard(Recipe):
-    """Cross-entropy on the images as they are."""
+    """Cross-entropy on the unchanged images."""
 
     name: ClassVar = "standard"
 
@@ -146,7 +146,7 @@ class Adversarial(Recipe):
     random_start: bool = True
     """Whether the ascent begins at a random place in S, or at the image."""
     warm_up_epochs: Epochs = 0
-    """Epochs on images as they are, first."""
+    """Epochs on unchanged images, first."""
     evaluation_mode: bool = False
     """Whether batch norm uses its running means while the loss is raised."""
     best_iterate: bool = False
@@ -387,7 +387,7 @@ class Noise(Recipe):
     section: ClassVar = "noise"
 
     largest: Annotated[float, Field(gt=0, le=1)] = 0.2
-    """Largest standard deviation of the noise, of pixels in 0..1; it is drawn uniformly from 0 on."""
+    """Largest standard deviation of the noise, of pixels in 0..1; it is drawn uniformly from 0 onwards."""
 
     @property
     def operations(self) -> dict[str, Sequence[str]]:

@@ -1,7 +1,7 @@
 """The folds of runs as one computation: each device of this machine, or of a cluster, trains one at a time.
 
-Everything that a training leaves, its state after each epoch too, lies in the folder of its run, so that any worker
-goes on where another has ended. The weights do not depend on the worker.
+Everything that a training leaves, its state after each epoch too, is in the folder of its run, so that any worker
+continues where another has ended. The weights do not depend on the worker.
 """
 
 import os
@@ -52,7 +52,7 @@ class FoldOfRun:
 
 
 Ended = str | None
-"""The end of a training, whose files lie in the folder of its run: what has stopped it; None: it is finished."""
+"""The end of a training, whose files are in the folder of its run: what has stopped it; None: it is finished."""
 
 
 class _StoppedError(Exception):
@@ -161,7 +161,7 @@ def _opened(study: TrainingStudy, runs: Sequence[str], place: Place) -> Opened[E
 
 
 def _facts(inputs: StudyInputs, runs: Sequence[str], device: Device) -> JsonObject:
-    """What is the same of all workers; a state has what its fold depends on beside it."""
+    """What is the same of all workers; a state has what its fold depends on next to it."""
     params = inputs.params
     return {
         "runs": {name: params.run(name).model_dump(mode="json") for name in runs},

@@ -77,7 +77,7 @@ def run(study: TrainingStudy, name: str) -> None:
     """Train every fold of a run and write data/runs/<run>, continuing an interrupted run.
 
     Each device of the machine, or of the cluster that the engine is, trains a fold at a time. A run whose folds are
-    shared by several devices is started anew by torchrun, unless torchrun has started this process. Raises
+    shared by several devices is started again by torchrun, unless torchrun has started this process. Raises
     CleansetError for an unknown run, data and networks that do not fit it, a loss that is not finite, and an
     interrupted training with other settings.
     """
@@ -100,9 +100,9 @@ def run(study: TrainingStudy, name: str) -> None:
 def run_grid(study: TrainingStudy, grid: str | None) -> None:
     """Train what is not finished of a grid, of all runs without one, continuing what is interrupted.
 
-    Each device trains a fold at a time, of whatever run. The results stay beside the finished runs until stage `train`
-    takes each over. Runs that several devices share are left to it, too. A run that fails is told at once, and the
-    others go on; CleansetError is raised at the end.
+    Each device trains a fold at a time, of whatever run. The results stay next to the finished runs until stage `train`
+    takes each over. Runs that several devices share are left to it, too. A run that fails is reported at once, and the
+    others continue; CleansetError is raised at the end.
     """
     inputs = StudyInputs.read(study)
     params = inputs.params

@@ -120,7 +120,7 @@ def blue_noise_sample(image: Pixels, amount: float, drawn: np.random.RandomState
 
 
 def brownish_noise(image: Pixels, amount: float, drawn: np.random.RandomState) -> Pixels:
-    """The image plus brown noise, drawn anew for each colour."""
+    """The image plus brown noise, drawn again for each colour."""
     side = max(image.shape[:2])
     power = 1 / (_distances(side) ** 2 + 1)
     of_noise = _next(drawn)

@@ -150,7 +150,7 @@ def spectrum(power: Floats, phases: Floats) -> NDArray[np.complex128]:
 
 @compiled
 def checkerboard(shape: Shape, angle: float, square: float, is_grey: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether a pixel lies in a square that is grey, of the white squares of a turned checkerboard."""
+    """Whether a pixel is in a square that is grey, of the white squares of a turned checkerboard."""
     field = np.empty((shape[0], shape[1]), np.bool_)
     for y in range(shape[0]):
         for x in range(shape[1]):

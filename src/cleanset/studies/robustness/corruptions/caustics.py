@@ -28,7 +28,7 @@ REFRACTION = 4.0
 """Refractive index of the water."""
 
 STEEP = 1.0 - 1e-3
-"""Vertical part of a normal from which on light is not bent."""
+"""Vertical part of a normal from which onwards light is not bent."""
 
 LUMA = (0.2126, 0.7152, 0.0722)
 """Weights of red, green and blue."""

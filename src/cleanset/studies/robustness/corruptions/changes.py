@@ -1,6 +1,6 @@
 """The pixels of each corruption of ImageNet-C and ImageNet-C-bar, as by the authors' programs.
 
-They come from a library or are computed here, and their amounts at the severities stand beside the computation:
+They come from a library or are computed here, and their amounts at the severities are next to the computation:
 
 - motion_blur, snow, frost, elastic_transform: `authors`
 - zoom_blur, brightness, saturate: `robustness/exact.py`
@@ -40,7 +40,7 @@ from cleanset.studies.robustness.corruptions.params import (
 from cleanset.studies.robustness.exact import brightness, exact_kernels, keep_compiled, saturate, zoom_blur
 from cleanset.studies.robustness.images import base_pixels
 
-# compiled anew, it would take seconds in each process
+# compiled again, it would take seconds in each process
 keep_compiled(imagecorruptions.corruptions._shuffle_pixels_njit_glass_blur)
 
 KIND = "corruption"
@@ -97,7 +97,7 @@ def corrupted_images(
 ) -> list[NDArray[np.uint8]]:
     """The image with one corruption at each of the severities, in their order.
 
-    `image` is uint8 of shape (height, width, 3), red first, with sides of at least 32 pixels, and stays as it is; so
+    `image` is uint8 of shape (height, width, 3), red first, with sides of at least 32 pixels, and stays unchanged; so
     are the results. `seed` is the image's (`seeds.image_seed`); each severity's draws follow from it, the name and the
     severity alone. `folder`: where the module of a custom corruption is looked for first. Raises CleansetError for an
     unknown corruption, ValueError for a severity other than 1 to 5 and for another array.

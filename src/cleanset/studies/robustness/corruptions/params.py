@@ -31,7 +31,7 @@ class CorruptionEntry(Section):
     """The group that params may name in its place."""
 
     amounts: Annotated[list[float], Field(min_length=len(SEVERITIES), max_length=len(SEVERITIES))] | None
-    """Its amounts at the severities; None where these stand beside the computation."""
+    """Its amounts at the severities; None where these are next to the computation."""
 
     effect: Annotated[str, Field(min_length=1)]
     """What it does to an image, in words."""
@@ -141,7 +141,7 @@ class Corruptions(FamilySection):
 
     names: Annotated[list[str], Field(default_factory=lambda: list(CORRUPTIONS)), _KNOWN, _EXPANDED]
     """The corruptions; a group stands for its members. `module:function` is a custom one, whose module is looked for
-    beside this file first: a function of image, severity and generator."""
+    next to this file first: a function of image, severity and generator."""
     severities: Annotated[list[_Severity], Field(min_length=1, default_factory=lambda: list(SEVERITIES)), _SORTED]
     """The severities, in any order; CE needs all five."""
 

@@ -117,7 +117,7 @@ def frames_of(image: Pixels, name: str, seed: int = 0, *, level: int = 1, size: 
     """The frames of one perturbation by number, each uint8 of shape (size, size, 3).
 
     The frames show the central `size` x `size` pixels of `image`, uint8 of shape (height, width, 3), which is not
-    changed. Perturbations that move it bring in pixels from beside it (`wide_image`), and black beyond.
+    changed. Perturbations that move it bring in pixels from next to it (`wide_image`), and black beyond.
     `seed` is the image's (`seeds.image_seed`); draws follow from it, the name, the level and the frame alone.
     `level` is the difficulty of noise, 1 for all others. Fastest in ascending order.
     """

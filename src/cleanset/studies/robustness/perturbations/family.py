@@ -48,7 +48,7 @@ class PerturbationFamily(Family):
 
         wanted = params.section(Perturbations)
         levels = wanted.levels()
-        # noise of difficulty 2 and 3 lies in folders of its own
+        # noise of difficulty 2 and 3 is in folders of its own
         folders = {name: name if level == 1 else f"{name}_{level}" for name, level in levels.items()}
         places = {(name, frame): folders[name] for name, frame in wanted.changes()}
         files = find_published(folder, self, list(folders.values()), images, suffixes=VIDEOS)

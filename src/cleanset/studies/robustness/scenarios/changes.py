@@ -89,7 +89,7 @@ class SceneImage:
 
 @lru_cache(maxsize=1)
 def whole_regions(mask: SceneMask) -> Regions:
-    """The regions of an image, cropped as it is. Raises CleansetError as `read_regions` does."""
+    """The regions of an image, cropped unchanged. Raises CleansetError as `read_regions` does."""
     whole = read_regions(mask.file.read(), mask.format, mask.wnid, str(mask.file.path))
     return cropped_regions(whole, mask.crop)
 

@@ -54,7 +54,7 @@ def rle_mask(text: str | bytes, where: str) -> Mask:
 def _runs(text: object) -> object:
     """The lengths in COCO's text: groups of five bits, written as characters above 47, the lowest group first.
 
-    Since the fourth length, it is the difference to the length two before. Anything but a text stays as it is.
+    Since the fourth length, it is the difference to the length two before. Anything but a text stays unchanged.
     """
     if not isinstance(text, str):
         return text

@@ -35,7 +35,7 @@ class Regions(NamedTuple):
 
 
 def regions_of(mask: Mask, ignored: Mask | None = None) -> Regions:
-    """A mask as object, and all beside it as background but for the `ignored` pixels."""
+    """A mask as object, and all next to it as background but for the `ignored` pixels."""
     background = ~mask if ignored is None else ~mask & ~ignored
     return Regions(mask, background)
 

@@ -96,7 +96,7 @@ class Scenarios(FamilySection):
 
 
 ORIGINAL = "original"
-"""The images as they are, in `trained` and in the training study."""
+"""The images unchanged, in `trained` and in the training study."""
 
 
 Scenario = Annotated[str, one_of(ORIGINAL, *SCENARIOS)]

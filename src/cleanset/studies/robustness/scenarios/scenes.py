@@ -3,7 +3,7 @@
 The paper's text and its published code differ; `as_written` is the text, with the sizes of filters from the code, and
 `as_coded` the code. In every scenario that changes the background, the object keeps its pixels bit for bit unless it
 is moved, made translucent or added to a photograph; in blur_object the background does. Pixels that are in neither
-region stay as they are, and move with the object.
+region stay unchanged, and move with the object.
 """
 
 from collections.abc import Callable, Sequence

@@ -36,7 +36,7 @@ ALPHA = 128
 STROKES_TOP = 90
 """The row that strokes are placed from."""
 REPEATED = 3
-"""Times that the two characters stand beside each other."""
+"""Times that the two characters are next to each other."""
 DISTANCE = 2 * FONT_SIZE
 """Pixels from one repetition to the next."""
 ENLARGED = 8
@@ -86,7 +86,7 @@ class WatermarkedImage:
 def watermarked(pixels: Pixels, font: FontFile | None = None) -> Pixels:
     """An image with the watermark over it.
 
-    `pixels` is uint8 of shape (224, 224, 3), red first, and stays as it is; so is the result. Raises ValueError for
+    `pixels` is uint8 of shape (224, 224, 3), red first, and stays unchanged; so is the result. Raises ValueError for
     another array, and CleansetError as `FontFile.font`.
     """
     if pixels.dtype != np.uint8 or pixels.shape != (BASE_SIZE, BASE_SIZE, 3):

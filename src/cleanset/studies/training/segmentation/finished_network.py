@@ -36,7 +36,7 @@ from cleanset.tables import INDEX, read_table
 
 ORIGIN: Final = "model"
 MASKS_MADE_WITH: Final = "made_with.json"
-"""File beside the masks with the network that made them."""
+"""File next to the masks with the network that made them."""
 NO_MASK_REASONS: Final = (
     "of a class that the network was not trained on",
     "in which it finds no object",

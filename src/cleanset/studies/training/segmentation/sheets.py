@@ -15,7 +15,7 @@ from cleanset.images.preprocessing import Pixels
 from cleanset.studies.training.segmentation.examples import BACKGROUND, IGNORED_LABEL, Example, Labels
 
 SHEET_COLUMNS: Final = ("scenario", "place", "number", "file", "class_index", "iou", "tile")
-"""The columns of sheets.csv: `place` is best or worst, `number` counts from 1, `tile` is a file beside it."""
+"""The columns of sheets.csv: `place` is best or worst, `number` counts from 1, `tile` is a file next to it."""
 
 IMAGE_COLUMNS: Final = ("scenario", "file", "class_index", "iou")
 """The columns of the table of images; `iou` covers the image's own class, NaN where it is nowhere."""
