@@ -54,6 +54,16 @@ MINIATURES = {
             }
         },
     ),
+    "growth": Miniature(
+        "Processor seconds by images",
+        ("20", "40"),
+        {
+            "growth": {
+                "MODELS": "(3, 4)", "PEOPLE": "(8, 16)", "IMAGES_OF_MODELS": "20", "RATED": "20", "RATINGS": "10",
+                "LEAST": "10",
+            }
+        },
+    ),
     "intervals": Miniature(
         "Equal classes",
         constants={
@@ -84,7 +94,7 @@ NOT_RUN = {
     "masking": "needs the built sample",
 }
 LONG = {"contest"}
-EXHAUSTIVE = {"effort", "engine", "score", "waiting"}
+EXHAUSTIVE = {"effort", "engine", "growth", "score", "waiting"}
 """These take more than six seconds of processor time each."""
 MARKS = {"long": LONG, "exhaustive": EXHAUSTIVE}
 
