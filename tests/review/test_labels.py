@@ -263,7 +263,7 @@ def test_the_images_are_looked_at_and_the_class_is_named(edition: Edition) -> No
     assert tab.mode == "search"
     tab.choose_class(0, sent("hit", ["cat/3.png"]))
     assert tab.notice is not None
-    assert "The image is in that class already" in tab.notice.text
+    assert "the image is in that class already" in tab.notice.text
     tab.press(sent("i", ["cat/3.png"]))
     tab.leave_search()
     assert (tab.mode, tab.draft) == ("class", None)

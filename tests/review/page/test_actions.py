@@ -314,7 +314,7 @@ def reasons(on: Stage) -> None:
 
     on.press_each(Action.REJECT_FOR_REASON, "class", saved)
     on.at.press("Shift+KeyZ")
-    assert on.at.notice == "Not saved. that is not the key of a reason: press ? to see them"
+    assert on.at.notice == "Not saved: that is not the key of a reason: press ? to see them"
 
 
 @does(Action.NAME_CLASS, Action.SAVE_TEXT, Action.LEAVE_TEXT, Action.WRITE_NOTE, Action.SEARCH_CLASS)

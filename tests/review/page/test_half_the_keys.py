@@ -190,7 +190,9 @@ def test_the_magnifier_shows_the_pixels_under_the_mouse_while_q_is_held(
     at.page.keyboard.down("q")
     at.page.wait_for_selector("#magnifier img")
     at.page.mouse.move(place["x"] + place["width"] / 2 + 1, place["y"] + place["height"] / 2)
-    at.page.wait_for_function("document.querySelector('#magnifier span').textContent.endsWith(' %')", timeout=PATIENCE)
+    at.page.wait_for_function(
+        "document.querySelector('#magnifier .ratio').textContent.endsWith(' %')", timeout=PATIENCE
+    )
     natural, wide = at.page.eval_on_selector("#magnifier img", "i => [i.naturalWidth, i.getBoundingClientRect().width]")
     assert wide >= natural
     at.page.keyboard.up("q")

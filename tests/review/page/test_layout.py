@@ -197,7 +197,7 @@ def test_an_archive_that_is_missing_or_damaged_is_told_on_the_card(edition: Path
         # until the image has been asked for again, the card tells the last fault
         at.page.wait_for_selector(f"[data-card='{at.focus}'] .fault:has-text('{told}')")
         at.press("c")
-        assert at.notice.startswith(f"Not saved. {at.focus} cannot be shown.")
+        assert at.notice.startswith(f"Not saved: {at.focus} cannot be shown.")
         assert told in at.notice
         at.press("Enter", "Escape")
         assert (at.mode, reviews(edition)) == ("class", {})

@@ -418,7 +418,7 @@ def test_one_unreadable_file_hinders_no_other_class(edition: Path) -> None:
     assert "a folder; expected a regular file" in tab.type()["view"]
     for key in ("a", "c", "r", "guess"):
         tab.type(key)
-        assert tab.said.startswith("Not saved. ")
+        assert tab.said.startswith("Not saved: ")
         assert f"ben/{GOLDFISH}.yaml: a folder; expected a regular file" in tab.said
         tab.notice = None
     assert reviews(edition) == {}

@@ -57,7 +57,7 @@ def test_cards_that_came_after_the_key_are_named_as_such(edition: Path, tab: Tab
     *before, last = tab.cursor.images()
     assert take_all(tab, shown=before) == (
         f"{len(before)} images are clean. Left: card {len(before) + 1}, shown only after the key was pressed: look, "
-        "and press a again."
+        "then press a again."
     )
     assert last not in reviews(edition)[GOLDFISH]
 
@@ -175,7 +175,9 @@ def test_no_verdict_at_once_after_the_reviewer_went_to_the_class(edition: Path, 
 
 
 def test_the_board_decides_one_by_one(edition: Path, tab: TabAlone) -> None:
-    assert "decide on each image by itself" in take_all(TabAlone(edition, "board", at=next(iter(tab.library.by_class))))
+    assert "decide on each image separately" in take_all(
+        TabAlone(edition, "board", at=next(iter(tab.library.by_class)))
+    )
     assert reviews(edition, "board") == {}
 
 

@@ -244,7 +244,7 @@ class Tab(VerdictsOfTab):
             self._check_seen(sent)
             self.close()
             if class_index == self.cursor.class_index:
-                raise CleansetError("The image is in that class already: press i and choose another.")
+                raise CleansetError("the image is in that class already; press i and choose another.")
             self.draft.correct_class = self.session.library.classes.keys[class_index]
             self._save_draft()
 

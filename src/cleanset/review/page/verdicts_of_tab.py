@@ -207,7 +207,7 @@ class VerdictsOfTab(ShownClass):
         if not sent.is_subject_seen:
             raise NotShownError
         if self.session.reviewer == BOARD:
-            raise CleansetError("A board verdict needs a note: decide on each image separately.")
+            raise CleansetError("a board verdict needs a note; decide on each image separately.")
         if self.base == "zoom":
             self.notice = Notice("a works on the images side by side: press Esc to go back to them.")
             return
