@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
@@ -151,6 +153,30 @@ def test_a_worker_ends_with_its_killed_parent(tmp_path: Path) -> None:
     parent.kill()
     worker = int((tmp_path / "begun 0").read_text())
     wait_for(lambda: not Path(f"/proc/{worker}").exists())
+
+
+STOPPED_AT_ONCE = """
+import time
+from functools import partial
+from pathlib import Path
+from cleanset.scoring.computation import Elsewhere, WorkerProcess
+from cleanset.scoring.validity import MadeFrom
+from tests.scoring.networks import CPU
+from tests.scoring.test_computation import opened
+
+# more than fits a pipe
+elsewhere = Elsewhere(name="squares", open=partial(opened, bytes(1_000_000)), made_from=MadeFrom({}))
+worker = WorkerProcess(elsewhere, CPU, ())
+time.sleep(0.2)  # its start has begun
+worker.stop()
+"""
+
+
+@pytest.mark.long
+def test_nothing_is_printed_of_a_worker_that_is_stopped_at_its_start() -> None:
+    # the server of processes has the same stderr, and ends last
+    done = subprocess.run([sys.executable, "-c", STOPPED_AT_ONCE], stderr=subprocess.PIPE, text=True, check=True)
+    assert done.stderr == ""
 
 
 def test_the_device_of_each_worker(monkeypatch: pytest.MonkeyPatch) -> None:

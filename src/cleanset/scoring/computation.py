@@ -228,16 +228,20 @@ class WorkerProcess(Generic[Found]):
         self._name = elsewhere.name
         self._ours, theirs = context.Pipe()
         self._awake, self._wake = context.Pipe(duplex=False)
-        self._process = context.Process(target=_serve, args=(theirs, elsewhere, device, Path.cwd()))
+        self._process = context.Process(target=_serve, args=(theirs, device, Path.cwd()))
         self._lock = threading.Lock()
         self._is_started = False
         self._is_stopped = False
         # the server answers when it has imported the modules, which takes seconds
-        threading.Thread(target=self._start, args=(theirs,), daemon=True).start()
+        threading.Thread(target=self._start, args=(theirs, elsewhere), daemon=True).start()
 
-    def _start(self, theirs: "Connection[Any, Any]") -> None:
+    def _start(self, theirs: "Connection[Any, Any]", elsewhere: Elsewhere[Found]) -> None:
         self._process.start()
         theirs.close()
+        # no argument of the process: what is larger than a pipe is cut off where this process ends at its start, and
+        # the server then prints a traceback
+        with suppress(BrokenPipeError, ConnectionResetError):  # its end shows in place of an answer
+            self._ours.send(elsewhere)
         with self._lock:
             self._is_started = True
             is_stopped = self._is_stopped
@@ -292,14 +296,21 @@ class WorkerProcess(Generic[Found]):
         self._process.kill()
 
 
-def _serve(pipe: "Connection[Any, Any]", elsewhere: Elsewhere[Found], device: Device, folder: Path) -> None:
-    """The worker process: say when it is ready, then answer each task with its result, or with the error at its end."""
+def _serve(pipe: "Connection[Any, Any]", device: Device, folder: Path) -> None:
+    """The worker process: take what opens the worker, say when it is ready, then answer each task with its result.
+
+    An error is the last answer.
+    """
     # the parent is interrupted too, and ends this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # what the code of a model prints must not stand within --json
     sys.stdout = sys.stderr
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.chdir(folder)
+    try:
+        elsewhere: Elsewhere[object] = pipe.recv()
+    except (EOFError, OSError):  # the parent has ended
+        return
     try:
         device.prepare()
         worker = elsewhere.worker(Place(device))
