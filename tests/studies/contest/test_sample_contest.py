@@ -10,10 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
-from scipy.optimize import minimize
 
 from cleanset.edition.create import make_edition
 from cleanset.errors import CleansetError
@@ -30,7 +28,7 @@ from tests.documents import block
 from tests.forked_commands import forking
 from tests.report.pages import soup
 from tests.studies.contest.made import standing
-from tests.studies.contest.sample_copy import MAIL, colors, copy_with_data, link_sets
+from tests.studies.contest.sample_copy import MAIL, copy_with_data, link_sets
 
 PROGRAM = "reef/colors"
 MODELS = ("tide/standard", "reef/corruption_robust")
@@ -182,60 +180,6 @@ def test_a_new_edition_has_a_contest_of_birds_and_bicycles_that_can_begin(tmp_pa
     enter(contest, [contest / "contest.yaml"])
     page = soup(write_page(contest, read(contest), datetime.datetime.now(datetime.UTC).date()))
     assert "No image is published yet." in page.get_text()
-
-
-training = colors()
-color_histogram, fit = training["color_histogram"], training["fit"]
-log_odds, left_out_log_odds = training["log_odds"], training["left_out_log_odds"]
-
-
-def test_a_histogram_of_colors() -> None:
-    image = np.array([[[0, 0, 0], [63, 63, 63]], [[64, 0, 255], [255, 255, 255]]], np.uint8)
-    found = color_histogram(image)
-    assert found.shape == (64,)
-    assert {place: found[place] for place in np.flatnonzero(found)} == {0: 0.5, 16 + 3: 0.25, 63: 0.25}
-
-
-def test_the_fit_is_the_minimum() -> None:
-    generator = np.random.default_rng(0)
-    features, groups = generator.random((60, 4)), generator.integers(0, 2, 60)
-
-    def loss(at: np.ndarray) -> float:
-        odds = features @ at[:4] + at[4]
-        probability = np.where(groups == 1, 1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(odds)))
-        return float(-np.log(probability).mean() + 0.01 / 2 * (at[:4] ** 2).sum())
-
-    expected = minimize(loss, np.zeros(5), method="BFGS", options={"gtol": 1e-9}).x
-    found = fit(features, groups, 0.01)
-    assert found == pytest.approx(expected, abs=1e-4)
-    assert log_odds(features[:1], found) == pytest.approx(features[:1] @ expected[:4] + expected[4], abs=1e-4)
-
-
-def test_colors_that_separate_the_groups() -> None:
-    """Red against green: finite weights, and every image that was left out is told from the others."""
-    generator = np.random.default_rng(1)
-    features, groups = [], np.arange(20) % 2
-    for group in groups:
-        image = generator.integers(0, 60, (8, 8, 3), dtype=np.uint8)
-        image[:4, :, group] = 255
-        features.append(color_histogram(image))
-    found = left_out_log_odds(np.array(features), groups)
-    assert np.isfinite(found).all()
-    assert ((found > 0) == (groups == 1)).all()
-
-
-def test_an_image_is_left_out_of_its_own_regression() -> None:
-    """One of the other color than its group's: colors that were learned from it would get it."""
-    features = np.eye(2)[[0, 0, 0, 0, 1, 1, 1, 1, 1]]
-    groups = np.array([0, 0, 0, 0, 1, 1, 1, 1, 0])
-    assert left_out_log_odds(features, groups)[8] > 0
-
-
-def test_one_group_only() -> None:
-    with pytest.raises(ValueError, match="images of one group only; expected some of both"):
-        fit(np.zeros((3, 2)), np.ones(3, np.int64))
-    with pytest.raises(ValueError, match="a group of fewer than two images"):
-        left_out_log_odds(np.zeros((3, 2)), np.array([0, 0, 1]))
 
 
 def test_it_is_trained_without_cleanset(built: Checkout, repository: Path, tmp_path: Path) -> None:
