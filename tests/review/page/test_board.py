@@ -88,7 +88,7 @@ def test_two_crops_are_told_apart_and_one_is_taken(edition: Path, start: Serve, 
     at.press("2")
     at.type_into_dialog("   ")
     at.page.wait_for_selector("[data-mode=class]")
-    assert at.notice.endswith("Not saved: a verdict of the board needs a note.")
+    assert at.notice.endswith("Not saved: a board verdict needs a note.")
     at.press("2")
     at.type_into_dialog("the frame goes all around")
     at.page.wait_for_selector("[data-mode=end]")

@@ -174,8 +174,8 @@ def test_search_and_class_count_alike(start: Serve, visit: Open) -> None:
     [
         ((), "y", "y does nothing here; ? shows the keys."), ((), "9", "9 does nothing here; ? shows the keys."),
         ((), "d", "Nothing to withdraw"), ((), "Escape", "nothing is open"), ((), "q", "q magnifies while"),
-        (("r",), "ArrowLeft", "ArrowLeft is not the key of a reason"), (("x",), "j", "j does nothing while a crop"),
-        (("b",), "x", "x does nothing while you look back"), (("f",), "y", "y is not the key of a filter"),
+        (("r",), "ArrowLeft", "ArrowLeft is not the key of a reason"), (("x",), "j", "j does nothing while you draw"),
+        (("b",), "x", "x does nothing in the list of your verdicts"), (("f",), "y", "y is not the key of a filter"),
         (("Enter",), "7", "7 does nothing here"),
     ],
 )  # fmt: skip

@@ -112,10 +112,10 @@ def test_a_verdict_that_cannot_be_written_is_not_shown_as_saved(edition: Path, s
         assert at.notice == f"Not saved: reviews/ada/{GOLDFISH}.yaml: File too large"
         assert (at.focus, at.caption(second)) == (second, "not reviewed yet")
         at.press("z")
-        assert at.notice.startswith("Not saved.")
+        assert at.notice.startswith("Not saved:")
         assert at.caption(first) == "clean"
         at.press("r", "n")
-        assert at.notice.startswith("Not saved.")
+        assert at.notice.startswith("Not saved:")
         assert at.mode == "reason"  # to be tried again
         at.press("Escape")
     assert file.read_bytes() == before

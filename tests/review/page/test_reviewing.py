@@ -71,7 +71,7 @@ def test_a_class_of_three_models_by_keyboard_alone(edition: Path, start: Serve, 
     at.page.keyboard.press("ArrowRight")
     assert at.box() == [2, 0, right, bottom]
     at.press("Enter")
-    assert "choose the reason" in at.notice
+    assert "choose a reason" in at.notice
     at.press("o", "Enter")
     assert at.notice == "Not saved yet: confirm with v that the object is fully visible."
     assert third not in reviews(edition)[GOLDFISH]
@@ -199,7 +199,7 @@ def test_skipped_classes_come_at_the_end(edition: Path) -> None:
             html = tab.type("c")
     assert (seen[0], seen[-1], len(set(seen)), tab.mode) == (LADYBUG, GOLDFISH, 12, "end")
     assert "There is nothing left for you to review." in html["view"]
-    assert "12 of 12 classes are done, with 36 verdicts of ada." in html["view"]
+    assert "12 of 12 classes are done, with 36 verdicts by ada." in html["view"]
 
 
 def test_one_key_a_class(edition: Path) -> None:
