@@ -94,7 +94,7 @@ def test_images_that_change_one_after_the_other(edition: Edition) -> None:
     after = status.run(edition)
     assert (after.unseen, after.read) == ([], 0)
     assert after.pending == [
-        f"{edition.export('images')}: made before a change of reviews, images.sha256: run dvc repro; after a merge "
+        f"{edition.export('images')}: made before a change of images.sha256, reviews: run dvc repro; after a merge "
         "remove dvc.lock first"
     ]
     drawn_image(40, 40, seed=79).save(image(edition, "cat/001.png"))
@@ -204,11 +204,11 @@ def test_images_of_a_set_that_are_missing_or_changed(edition: Edition) -> None:
     folder = edition.export("images")
     first, second, *_ = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.png"))
     (folder / first).unlink()
-    line = f"{folder}: missing, or not as in its manifest: {first}; run dvc repro"
+    line = f"{folder}: missing, or not as in its manifest: {first}; run cleanset doctor, then dvc repro"
     assert status.run(edition).pending == [line]
     (folder / second).write_bytes(b"")
     (line,) = status.run(edition).pending
-    assert line.endswith(f": {first}, {second}; run dvc repro")
+    assert line.endswith(f": {first}, {second}; run cleanset doctor, then dvc repro")
 
 
 def test_a_verdict_on_other_bytes(edition: Edition) -> None:

@@ -279,5 +279,5 @@ def test_measures_that_give_no_number(
 
 
 def test_measures_that_are_none(folder: Path) -> None:
-    with pytest.raises(CleansetError, match="--measure 'worst': expected MODULE:NAME of a function"):
+    with pytest.raises(CleansetError, match="--custom-measure 'worst': expected MODULE:NAME of a function"):
         cleanset.evaluate(by_colour, folder, to_tensor, measures=["worst"])

@@ -128,7 +128,10 @@ ARMOUR = b"-----BEGIN SSH SIGNATURE-----\nU1NIU0lH\n-----END SSH SIGNATURE-----\
 )
 def test_whatever_a_user_names_may_be_a_pipe(name: str, read: Callable[[Path], object], tmp_path: Path) -> None:
     os.mkfifo(tmp_path / name)
-    with at_most(10), pytest.raises(CleansetError, match=f"/{name}: a named pipe; expected a regular file"):
+    with (
+        at_most(10),
+        pytest.raises(CleansetError, match=rf"/{name}: a (named|link or) pipe; expected a (regular )?file"),
+    ):
         read(tmp_path / name)
 
 

@@ -64,6 +64,11 @@ MINIATURES = {
             }
         },
     ),
+    "groups": Miniature(
+        "Coverage by groups, intraclass correlation 0.3, 4 simulations",
+        ("4",),
+        {"groups": {"SIZES": '{"10": (10,)}', "GROUPS": "(10,)", "ACCURACIES": "(0.8,)"}},
+    ),
     "intervals": Miniature(
         "Equal classes",
         constants={

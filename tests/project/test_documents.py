@@ -45,7 +45,7 @@ STUDY = "cleanset study analyse imagenet/published/ratings/advpp.csv"
 FETCH = "cleanset fetch https://…/cleanset.git standard --out standard"
 ARCHIVE = "ILSVRC2012_img_val.tar"
 NOT_RUN = {
-    "cleanset evaluate standard --model standard --measure my_measures:worst_class": ""
+    "cleanset evaluate standard --model standard --custom-measure my_measures:worst_class": ""
     "tests/api/test_pages.py runs the measure",
     "cleanset attacks evaluate standard --model standard --attacks pgd,my_attack:Steps --eps 2/255 --out out": ""
     "tests/api/test_pages.py runs the attack",

@@ -375,7 +375,7 @@ class TestRefused:
 
     def test_the_way_out_works(self, tmp_path: Path, small: nn.Module, repository: Path) -> None:
         """The line of docs/models.md turns a checkpoint with objects into one without."""
-        (line,) = re.findall(r"^python -c '(.*)'$", (repository / "docs" / "curate.md").read_text(), re.MULTILINE)
+        (line,) = re.findall(r"^python -c '(.*)'$", (repository / "docs" / "models.md").read_text(), re.MULTILINE)
         torch.save(training(dict(small.state_dict())) | {"args": argparse.Namespace()}, tmp_path / "mine.pt")
         code = line.replace("mine.", f"{tmp_path}/mine.")
         exec(code, {})

@@ -46,7 +46,10 @@ def test_importing_it_imports_next_to_nothing() -> None:
     assert {name for name in imported if name.startswith("cleanset")} == {"cleanset"}
     assert imported.isdisjoint({"torch", "numpy", "pandas", "PIL", "dvc", "pydantic", "yaml", "typer"})
     errors = ["CleansetError", "DamagedError", "InputError", "NotComparableError", "UnreachableError"]
-    assert sorted(cleanset.__all__) == sorted([*errors, "Results", "evaluate", "load", "table"])
+    measured = ["attack", "compare", "evaluate", "hints", "published", "robustness", "verify"]
+    changed = ["change_background", "changes", "corrupt", "perturb", "watermark"]
+    names = [*errors, *measured, *changed, "MeasureResults", "Results", "load", "table"]
+    assert sorted(cleanset.__all__) == sorted(names)
     assert cleanset.__version__ == importlib.metadata.version("cleanset")
     with pytest.raises(AttributeError, match="module 'cleanset' has no attribute 'lod'"):
         cleanset.lod  # noqa: B018

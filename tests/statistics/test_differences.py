@@ -2,6 +2,7 @@
 
 import gc
 import math
+import sys
 from fractions import Fraction
 from math import comb
 
@@ -69,7 +70,8 @@ def test_the_p_value_is_that_of_scipy_and_statsmodels(counts: PairedCounts) -> N
     if mcnemar_p(counts) < 1e-250:
         # both libraries return 0 below some 1e-269; so few successes are quickly summed up
         tail = 2 * sum(comb(first + second, successes) for successes in range(min(first, second) + 1))
-        assert mcnemar_p(counts) == float(Fraction(tail, 2 ** (first + second)))
+        # never 0: the smallest normal float
+        assert mcnemar_p(counts) == max(float(Fraction(tail, 2 ** (first + second))), sys.float_info.min)
         return
     expected = binomtest(first, first + second).pvalue if first + second else 1.0
     assert mcnemar_p(counts) == pytest.approx(expected, rel=1e-9)
@@ -78,10 +80,11 @@ def test_the_p_value_is_that_of_scipy_and_statsmodels(counts: PairedCounts) -> N
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "p"), [(0, 0, 1.0), (3, 3, 1.0), (5, 0, 2 / 32), (1, 7, 18 / 256), (0, 2000, 0.0)]
+    ("first", "second", "p"),
+    [(0, 0, 1.0), (3, 3, 1.0), (5, 0, 2 / 32), (1, 7, 18 / 256), (0, 2000, sys.float_info.min)],
 )
 def test_p_values_by_hand(first: int, second: int, p: float) -> None:
-    """2 (1 + 8) / 256 for one against seven; 2 / 2**2000 is below the smallest float."""
+    """2 (1 + 8) / 256 for one against seven; 2 / 2**2000 is below the smallest normal float."""
     assert mcnemar_p(PairedCounts(4, first, second, 9)) == p
 
 

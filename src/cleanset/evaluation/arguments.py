@@ -75,7 +75,7 @@ class Arguments:
         role: str | None,
         restricted: bool,
         factors: Path | None,
-        measure: Sequence[str] | None,
+        custom_measure: Sequence[str] | None,
         precision: str | None,
         device: str | None,
         out: Path | None,
@@ -98,7 +98,7 @@ class Arguments:
             restricted=restricted,
             labels=labels_in,
             factors=factors,
-            measures=measure or [],
+            measures=custom_measure or [],
         )
 
     @property

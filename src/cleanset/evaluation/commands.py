@@ -61,7 +61,7 @@ def evaluate(
             "beside it.",
         ),
     ] = None,
-    measure: Annotated[
+    custom_measure: Annotated[
         list[str] | None,
         typer.Option(
             metavar="MODULE:NAME",
@@ -104,7 +104,7 @@ def evaluate(
         role=role,
         restricted=restricted,
         factors=factors,
-        measure=measure,
+        custom_measure=custom_measure,
         precision=precision,
         device=device,
         out=out,

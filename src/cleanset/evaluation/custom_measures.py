@@ -12,7 +12,7 @@ from cleanset.evaluation.own_code import code_digests, imported_callable
 from cleanset.plumbing.json_files import JsonObject
 from cleanset.plumbing.validation import is_callable_name, shown
 
-WHERE = "--measure"
+WHERE = "--custom-measure"
 EXPECTED = "expected a finite number, or one with the two ends of its interval: value, (low, high)"
 
 

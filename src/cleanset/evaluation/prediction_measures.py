@@ -18,6 +18,7 @@ from cleanset.statistics.calibration import (
     calibration_error,
     debiased_calibration_error,
 )
+from cleanset.statistics.formats import decimal
 from cleanset.statistics.groups import Units, mean_interval, share_interval
 from cleanset.statistics.numbering import OtherNumbering, other_numbering
 from cleanset.statistics.shares import wilson
@@ -136,8 +137,8 @@ class Measures:
         share = self.overall.share
         if found < share / FAR_BELOW or (found > NEARLY_CERTAIN and share < 1 - FAR_ABOVE):
             return (
-                f"mean confidence {found:.4f} at an accuracy of {share:.4f}: its outputs are likely on another scale "
-                "than logits"
+                f"mean confidence {decimal(found, 4)} at an accuracy of {decimal(share, 4)}: its outputs are likely on "
+                "another scale than logits"
             )
         return None
 

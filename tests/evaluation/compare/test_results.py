@@ -389,12 +389,20 @@ def test_images_that_do_not_fit_the_card(keys: object) -> None:
         (robustness(corrupted({"vit": 0.5})) | {"attacks": {}}, "attacks evaluate"),
     ],
 )
-@pytest.mark.parametrize("found", [None, 3])
-def test_another_format_is_refused_with_the_command(content: dict[str, Any], command: str, found: int | None) -> None:
+@pytest.mark.parametrize("found", [None, 1])
+def test_an_older_format_is_refused_with_the_command(content: dict[str, Any], command: str, found: int | None) -> None:
     given = {key: value for key, value in content.items() if key != "format"} | ({"format": found} if found else {})
     with pytest.raises(CleansetError) as refused:
         parse_results(given, "r")
     assert str(refused.value) == (
-        f"r: format {found or 1}; expected 2, the format of results of this version: run cleanset {command} again with "
+        f"r: format 1; expected 2, the format of results of this version: run cleanset {command} again with "
         "the same --out, which computes only the changes"
+    )
+
+
+def test_a_newer_format_is_refused() -> None:
+    with pytest.raises(CleansetError) as refused:
+        parse_results(accuracies({"vit": NUMBERS}) | {"format": 3}, "r")
+    assert str(refused.value) == (
+        "r: written by a newer version of cleanset: format 3; this version reads 2: install a newer one"
     )

@@ -76,4 +76,4 @@ def test_a_class_without_a_clean_image_is_short(tab: TabAlone) -> None:
     tab.type("a")
     html = tab.type()["view"]
     said = " ".join(BeautifulSoup(html, "html.parser").get_text(" ").split())
-    assert "1 class is short, with no image and no candidate left: cat has no image" in said
+    assert "1 class is short, with no images and no candidates left: cat has no image" in said

@@ -21,7 +21,7 @@ def test_without_a_model_none_is_named_and_a_class_has_one_name(tmp_path: Path) 
     assert len(re.findall(r"\b001\b", texts(view.partition("</header>")[0]))) == 1
     for word in ("images", "rank", "top5", "reserve", "model", "–"):
         assert not re.search(rf"\b{word}\b", texts(view)), word
-    assert re.search(r"search by name\b(?! or)", texts(tab.type("?")["overlay"]))
+    assert re.search(r"search for a class by name\b(?! or)", texts(tab.type("?")["overlay"]))
     looked_back = texts(tab.type("Escape", "c", "b")["overlay"])
     assert "verdict: clean" in looked_back
     assert "model" not in looked_back

@@ -151,10 +151,10 @@ def test_several_studies_share_real_images_alone() -> None:
         (ANSWERS, "ada,1,1,aa,left,5", ", answer: 'left'; expected one of -2, -1, 0, 1, 2"),
         (ANSWERS, "ada,1,1,aa,1,-5", "line 2, milliseconds: '-5'; expected a number of 0 or more, or nothing"),
         (ANSWERS, "ada,1,1,aa,1,nan", "milliseconds: 'nan'"),
-        (ANSWERS, "ada,1,1,aa,1,5,-448,448,1,1280,800,0", "shown_width: '-448'; expected a number of pixels"),
+        (ANSWERS, "ada,1,1,aa,1,5,-448,448,1,1280,800,0,0", "shown_width: '-448'; expected a number of pixels"),
         (
             ANSWERS,
-            "ada,1,1,aa,1,5,448,448,inf,1280,800,0",
+            "ada,1,1,aa,1,5,448,448,inf,1280,800,0,0",
             "pixel_ratio: 'inf'; expected device pixels for",
         ),
     ],
