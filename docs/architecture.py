@@ -20,6 +20,7 @@ PLUMBING = ("classes", "errors", "image_ids", "tables", "vocabulary")
 """Modules that share the box of the package `plumbing`."""
 SUBJECTS = {
     "cli": "the commands", "loading": "cleanset.load, cleanset.table", "status": "an edition and its pins",
+    "documentation": "its pages in the terminal",
     "planning": "the work before the start",
     "stages": "one module for each DVC stage",
     "api": "the functions of Python",

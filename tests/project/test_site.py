@@ -42,7 +42,7 @@ SEARCHED = (
     ("damaged server", 1, {"publish.html", "reproducibility.html"}),
     ("how many images per class", 3, {"problems.html", "own_images.html"}),
     ("cite", 3, {"problems.html", "index.html"}),
-    ("own model", 3, {"own_model.html"}),
+    ("own model", 3, {"own_model.html", "models.html"}),
     ("no GPU", 3, {"problems.html", "own_model.html", "curate.html"}),
     ("conda", 1, {"install.html"}),
     ("docker", 1, {"install.html"}),

@@ -305,6 +305,7 @@ def test_html_is_made_in_few_places() -> None:
     assert matching(r"autoescape=True", ".py") == {"report/pages.py", "web/pages.py"}
     made = r"_repr_html_|HTMLResponse|html\.escape|add_head_html|ui\.html\(|\bMarkup\(|text/html"
     assert matching(made, ".py") == {
+        "api/results.py",
         "evaluation/function.py", "report/pages.py", "review/page/server.py", "sets/catalogues.py", "sets/image_set.py",
         "studies/contest/judge_page/server.py", "studies/realness/serving.py", "web/guard.py", "web/pages.py",
         "web/tokens.py",

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 from cleanset.classes import context_classes
 from cleanset.edition.models import zoo_fields
 from cleanset.edition.params import Model, has_no_network
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, InputError
 from cleanset.plumbing.cache import cache_folder
 from cleanset.plumbing.files import sha256_of
 from cleanset.plumbing.validation import EachOnce, is_callable_name, shown, validate
@@ -217,7 +217,7 @@ def _parse(
     if is_callable_name(text):
         return ModuleModel(text, source, name)
     known = f"; its roles are {', '.join(roles)}" if roles else ""
-    raise CleansetError(f"--model {shown(text)}: no such model; {EXPECTED_SPEC}{known}")
+    raise InputError(f"--model {shown(text)}: no such model; {EXPECTED_SPEC}{known}")
 
 
 def _command(text: str, line: str) -> CommandModel:
