@@ -432,7 +432,8 @@ def every(on: Stage) -> None:
 
 @does(Action.SHOW_GUIDELINES, Action.SHOW_HELP, Action.SCROLL_TEXT, Action.CLOSE)
 def texts(on: Stage) -> None:
-    scrolled = "document.querySelector('#overlay .sheet').scrollTop"
+    # the whole screen of the guidelines scrolls, of the help its sheet
+    scrolled = "document.querySelector('#overlay').scrollTop + document.querySelector('#overlay .sheet').scrollTop"
     on.at.resize(1000, 500)
     for key, mode in (("h", "guidelines"), ("?", "help")):
         on.at.press(key)

@@ -92,6 +92,8 @@ def test_the_examples_of_the_guidelines_are_exact(start: Serve, chromium: Browse
         Reviewing(page, start().address).press("h")
         image = page.locator(".guidelines .frame:not(:has(.loading)) img").first
         image.wait_for()
+        # others that are loaded later move it
+        page.wait_for_load_state("networkidle")
         width, height = image.evaluate("image => [image.naturalWidth, image.naturalHeight]")
         stored = np.array(image.evaluate(PIXELS), dtype=np.uint8).reshape(height, width, 4)[..., :3]
         box = image.bounding_box()
