@@ -26,6 +26,8 @@ PROJECTS = (".", "studies/robustness", "studies/attacks", "studies/training", "s
 
 
 STAGES = [(project, name) for project in PROJECTS for name in declared_files(REPOSITORY / project)]
+FIRST = {(project, name.partition("@")[0]): name for project, name in reversed(STAGES)}
+"""The first stage of each kind, by project and kind; `make test ALL=1` runs the others."""
 
 
 @pytest.mark.long
@@ -113,7 +115,10 @@ def lock(folder: Path, name: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("project", "name"), STAGES)
+@pytest.mark.parametrize(
+    ("project", "name"),
+    [pytest.param(*each, marks=[] if each[1] in FIRST.values() else [pytest.mark.exhaustive]) for each in STAGES],
+)
 def test_every_dependency_of_every_stage(
     project: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -380,6 +380,7 @@ def test_each_param(key: str, finished: Edition, tmp_path: Path) -> None:
     check_change(finished, tmp_path, param(key), key)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("key", [key for key in OTHER if not key.startswith(("dataset.", "export.about.", "count."))])
 def test_each_param_without_a_model(key: str, without_model: Edition, tmp_path: Path) -> None:
     check_change(without_model, tmp_path, param(key, "images"), key)
