@@ -17,15 +17,13 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.evaluation.multilabel import REASSESSED, SetLabels
-from cleanset.evaluation.notes import UNCHECKED
-from cleanset.evaluation.sets import EvaluationImage, EvaluationSet, class_index_of, open_set, reader_of, set_name
-from cleanset.image_ids import IMAGE_SUFFIXES, check_image_names, check_matched, image_id_in, listed_ids
+from cleanset.evaluation.sets import EvaluationImage, EvaluationSet, class_index_of, open_set, set_name, unchecked_set
+from cleanset.image_ids import IMAGE_SUFFIXES, check_image_names, check_matched, listed_ids
 from cleanset.images.codec import decode_file
 from cleanset.plumbing.csv_files import csv_rows, read_rows
-from cleanset.plumbing.files import read_text, sha256
+from cleanset.plumbing.files import read_text
 from cleanset.plumbing.progress import found_in_threads
 from cleanset.plumbing.validation import normal_text, shown
-from cleanset.sets.folder import read_regular_file
 from cleanset.sets.manifest import BOX, MANIFEST, file_name
 from cleanset.sets.published.lists import ilsvrc_class
 from cleanset.vocabulary import TIERS
@@ -146,34 +144,11 @@ def _open_files(name: str, path: Path, rows: Mapping[str, Mapping[str, str]], cl
     folders = [each for each in visible_entries(path.parent) if each.is_dir()]
     if "folder" in next(iter(rows.values())):
         check_matched(len(rows), max(len(rows), len(folders)), f"folders beside {path} are in it", "some")
-
-    def measure(file: str) -> EvaluationImage:
-        first, *others = labels_of[file]
-        there = path.parent / file
-        return EvaluationImage(
-            file=file,
-            class_index=first,
-            tier=None,
-            sha256=sha256(read_regular_file(there)),
-            image_id=image_id_in(file) or file,
-            path=there,
-            others=tuple(others),
-            group=group_of[file],
-        )
-
-    items = found_in_threads(measure, sorted(labels_of), "check")
-    several = sum(bool(item.others) for item in items)
-    note = [f"{several:,} of {len(items):,} images have several classes, of which any is correct"] if several else []
-    return EvaluationSet(
-        name=name,
-        kind="list",
-        items=items,
-        read=reader_of(items),
-        checked=None,
-        classes=classes,
-        limits=[UNCHECKED, *note],
-        order=[item.file for item in items],
+    several = sum(len(labels) > 1 for labels in labels_of.values())
+    note = (
+        [f"{several:,} of {len(labels_of):,} images have several classes, of which any is correct"] if several else []
     )
+    return unchecked_set(name, "list", path.parent, labels_of, classes, note, group_of)
 
 
 def _images_in(beside: Path, folder: str | None, where: str) -> list[str]:

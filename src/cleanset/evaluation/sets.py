@@ -365,30 +365,47 @@ def _image_folder(name: str, folder: Path, classes: ClassTable) -> EvaluationSet
     files = list(_files(folders, indices, classes))
     if not files:
         raise CleansetError(f"{folder}: no images; expected JPEGs or PNGs in folders like {classes.example_key}")
+    labels = {file: (indices[file.partition("/")[0]],) for file in files}
+    images = unchecked_set(name, "folder", folder, labels, classes, [] if numbers is None else [NUMBERED])
+    # a folder for each class, as ImageNet's validation images are unpacked: the folder is the original label
+    original = {item.file: item.class_index for item in images.items}
+    return replace(images, order=files, labels=SetLabels(original=original))
+
+
+def unchecked_set(
+    name: str,
+    kind: SetKind,
+    folder: Path,
+    labels: Mapping[str, Sequence[int]],
+    classes: ClassTable,
+    limits: Sequence[str],
+    groups: Mapping[str, str] | None = None,
+) -> EvaluationSet:
+    """A set of files in a folder, with their class indices and groups by file, whose bytes no reference checks."""
 
     def measure(file: str) -> EvaluationImage:
-        path = folder / file
+        first, *others = labels[file]
         return EvaluationImage(
             file=file,
-            class_index=indices[file.partition("/")[0]],
+            class_index=first,
             tier=None,
-            sha256=sha256(read_regular_file(path)),
+            sha256=sha256(read_regular_file(folder / file)),
             image_id=image_id_in(file) or file,
-            path=path,
+            path=folder / file,
+            others=tuple(others),
+            group=(groups or {}).get(file, ""),
         )
 
-    items = found_in_threads(measure, files, "check")
+    items = found_in_threads(measure, sorted(labels), "check")
     return EvaluationSet(
         name=name,
-        kind="folder",
+        kind=kind,
         items=items,
         read=reader_of(items),
         checked=None,
         classes=classes,
-        limits=[UNCHECKED, *([] if numbers is None else [NUMBERED])],
-        order=files,
-        # a folder for each class, as ImageNet's validation images are unpacked: the folder is the original label
-        labels=SetLabels(original={item.file: item.class_index for item in items}),
+        limits=[UNCHECKED, *limits],
+        order=[item.file for item in items],
     )
 
 
