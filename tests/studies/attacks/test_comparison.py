@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from typing import Any, cast
 
 import pandas as pd
 import pytest
@@ -16,6 +17,7 @@ from cleanset.edition.params import Score
 from cleanset.evaluation.compare.compared_tables import ranking_for_paper
 from cleanset.evaluation.compare.result_files import are_results
 from cleanset.evaluation.compare.results import ComparedResults, run
+from cleanset.evaluation.pairs import image_key
 from cleanset.evaluation.sets import EvaluationImage, EvaluationSet
 from cleanset.evaluation.specs import CommandModel
 from cleanset.plumbing.json_files import with_digest
@@ -59,9 +61,11 @@ def broken(*numbers: int, misclassified: tuple[int, ...] = ()) -> pd.DataFrame:
     )
 
 
-def asked(models: Iterable[str], params: AttackParams, *, warnings: bool = True) -> AttackRequest:
+def asked(
+    models: Iterable[str], params: AttackParams, *, images: EvaluationSet = IMAGES, warnings: bool = True
+) -> AttackRequest:
     specs = [CommandModel(model, ("true",)) for model in models]
-    return AttackRequest.of_command(specs, IMAGES, score=Score(), params=params, out=Path("out"), warnings=warnings)
+    return AttackRequest.of_command(specs, images, score=Score(), params=params, out=Path("out"), warnings=warnings)
 
 
 def attacked(**models: tuple[int, ...]) -> AttackedModels:
@@ -146,6 +150,20 @@ def test_compare_reads_results_of_attacks(tmp_path: Path) -> None:
     notes = notes_read(ranking_for_paper(found).in_form("csv"), "csv")
     assert notes["settings"].startswith(f"{near}: attack pgd: pgd, Linf 4/255, steps 7, ")
     assert "predictions made elsewhere" not in notes["limits"]
+
+
+def families_of(evaluated: AttackedModels) -> dict[str, Any]:
+    return cast(dict[str, Any], content_of(evaluated)["families"])
+
+
+def test_results_have_the_groups_of_the_images() -> None:
+    groups = ["ann", "ann", "ben", "ben", "", "", "", ""]
+    items = [replace(item, group=group) for item, group in zip(IMAGES.items, groups, strict=True)]
+    evaluated = attacked(strong=())
+    grouped = replace(evaluated, request=asked(["strong"], PARAMS, images=replace(IMAGES, items=items)))
+    family = families_of(grouped)["Linf 4/255"]
+    assert family["groups"] == {image_key(0, f"{number}" * 64): group for number, group in enumerate(groups)}
+    assert "groups" not in families_of(evaluated)["Linf 4/255"]
 
 
 def test_other_attacks_are_not_comparable(tmp_path: Path) -> None:

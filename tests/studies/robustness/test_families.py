@@ -91,7 +91,7 @@ FADES = FadeFamily(
     page="fades.html",
     headlines={"accuracy": "accuracy"},
     shown_differences=("accuracy",),
-    sheet=SheetLayout(1, has_unchanged=False),
+    sheet=SheetLayout(1, has_unchanged=False, is_tiled=False),
 )
 
 

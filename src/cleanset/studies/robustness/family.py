@@ -63,7 +63,7 @@ class SheetLayout:
     """The number of images."""
     has_unchanged: bool
     """Whether the unchanged image is shown, too."""
-    is_tiled: bool = False
+    is_tiled: bool
     """Whether the changes are tiles; else each has a row."""
     caption: str = ""
     """The text below the images."""
