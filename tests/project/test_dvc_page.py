@@ -9,7 +9,7 @@ import pytest
 from tests.checkouts import Checkout, files
 from tests.documents import block, shell
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.exhaustive
 
 ADDRESS = "https://…/cleanset.git"
 
@@ -22,7 +22,6 @@ def versions(reviewed: tuple[Checkout, str, list[str]], tmp_path_factory: pytest
     return checkout
 
 
-@pytest.mark.exhaustive
 def test_get_import_and_update(
     versions: Checkout, reviewed: tuple[Checkout, str, list[str]], repository: Path, tmp_path: Path
 ) -> None:

@@ -73,7 +73,7 @@ def test_its_remarks_are_kept(capfd: pytest.CaptureFixture[str]) -> None:
     assert result.notices == ()
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_original_program_breaks_the_same_images() -> None:
     """Its standard version beside this one, on 20 images with the same seed: the same robust accuracy.
 
