@@ -25,7 +25,8 @@ def notes_read(text: str, form: str) -> dict[str, str]:
         (small,) = re.findall(r"\\footnotesize\\raggedright\n(.*)\n}\n", text, re.S)
         lines = [_from_latex(line.removesuffix(r"\par")) for line in small.split("\n")]
     pairs = [line.split(": ", 1) for line in lines]
-    return {name[0].lower() + name[1:]: value for name, value in pairs}
+    notes = {name[0].lower() + name[1:]: value for name, value in pairs}
+    return {name: notes[name] for name in NOTE_NAMES if name in notes}
 
 
 def notes_on_page(page: str) -> dict[str, str]:

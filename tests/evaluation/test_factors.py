@@ -164,7 +164,7 @@ def test_the_tables_have_every_factor(stored: Path) -> None:
     assert lines[at].split() == ["error", "ratio", "by", "factor", "images", "#1", "#2", "#3"]
     assert lines[at + 1].split() == ["pose", "4", "1.17", "1.17", "1.17"]
     text = factors_for_paper(images, rows).in_form("csv").splitlines()
-    assert text[0].startswith("factor,images,a,b,c,d,set,version,digest,")
+    assert text[0].startswith("factor,images,a,b,c,d,no value,set,version,digest,")
     assert [row.partition(",")[0] for row in text[1:17]] == list(FACTORS)
 
 

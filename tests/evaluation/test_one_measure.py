@@ -3,7 +3,10 @@
 import ast
 import json
 import math
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,6 +21,7 @@ from cleanset.evaluation.measures import (
     metrics_of,
     read_measures,
 )
+from cleanset.evaluation.table import Cell, cell
 
 SOURCE = Path(__file__).parents[2] / "src" / "cleanset"
 OTHERS = {
@@ -27,6 +31,29 @@ OTHERS = {
     "Term": "an estimate of a regression",
 }
 """The classes that have `low` and `high`, too, and what these are there."""
+MISSING = {
+    "evaluation/factors.py": "the ratio in a resample without the factor, in an array",
+    "evaluation/measures.py": "the record itself",
+    "evaluation/predictions.py": "a field of a file that is not a number, which is refused",
+    "sets/image_set.py": "a missing probability in a data frame",
+    "statistics/bootstrap.py": "no level of an interval",
+    "statistics/differences.py": "no interval",
+    "statistics/groups.py": "no interval",
+    "statistics/raters.py": "resamples in an array, which are left out",
+    "studies/attacks/probing.py": "images in an array, which are left out",
+    "studies/attacks/results.py": "numbers of a Measure, which has the reason",
+    "studies/robustness/corruptions/measures.py": "resamples in an array, of a Sampled with a reason",
+    "studies/robustness/evaluation.py": "an interval that is not shown",
+    "studies/robustness/results.py": "no p-value",
+    "studies/robustness/sampled.py": "a Sampled, whose reason is beside it",
+    "studies/robustness/scenarios/by_image.py": "terms of a test that has no variation, in a file",
+    "studies/robustness/scenarios/family.py": "the spread of one level, in a file",
+    "studies/robustness/scenarios/regression.py": "terms of a test that has none, in a file",
+    "studies/training/accuracies.py": "the spread of one fold, in a file",
+    "studies/training/experiments.py": "Score, whose reason is beside it in the file",
+    "studies/training/segmentation/task.py": "labels in no image, which are left out of the mean",
+}
+"""Where NaN may be, and why."""
 COLUMNS = columns_of("model", "value", "low", "high", attack="change")
 
 
@@ -36,8 +63,44 @@ def test_a_measure_may_lack_interval_and_value() -> None:
     assert json.dumps(whole.as_json()) == '{"value": 0.5, "interval": [0.25, 0.75]}'
     assert json.dumps(Measure.of(0.5).as_json()) == '{"value": 0.5, "interval": null}'
     undefined = Measure.of(None, problem="no images")
-    assert json.dumps(undefined.as_json()) == '{"value": null, "interval": null}'
+    assert json.dumps(undefined.as_json()) == '{"value": null, "interval": null, "problem": "no images"}'
     assert (undefined.is_defined, undefined.interval, math.isnan(undefined.value)) == (False, None, True)
+
+
+@pytest.mark.parametrize("numbers", [{}, {"value": math.inf}, {"value": 0.5, "problem": "no images"}])
+def test_no_value_has_a_reason_and_a_value_has_none(numbers: dict[str, Any]) -> None:
+    with pytest.raises(
+        ValueError, match=r"^error: value .*; expected a finite value, or the reason why there is none$"
+    ):
+        Measure(measure="error", **numbers)
+    with pytest.raises(ValueError, match="expected the reason"):
+        cell(numbers.get("value") if "problem" not in numbers else None)
+    with pytest.raises(ValueError, match="expected the reason"):
+        Cell("–")
+
+
+def missing_numbers(path: Path) -> Iterator[str]:
+    """NaN in the code: its constants, and functions that leave it out."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if not isinstance(node, ast.expr):
+            continue
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+        if isinstance(node, ast.Call) and ast.unparse(node).strip() in ("float('nan')", 'float("nan")'):
+            name = "nan"
+        if name in ("nan", "NAN") or re.fullmatch("nan(mean|median|std|var|sum|min|max|quantile|percentile)", name):
+            yield f"line {node.lineno}: {name}"
+
+
+def test_a_missing_number_is_a_measure_with_its_reason() -> None:
+    """NaN only in arrays and statistics, from which measures are made, and for ends of intervals."""
+    found = {
+        path.relative_to(SOURCE).as_posix(): names
+        for path in sorted(SOURCE.rglob("*.py"))
+        if (names := list(missing_numbers(path)))
+    }
+    assert {name: names for name, names in found.items() if name not in MISSING} == {}
+    # what needs no exception any more has none
+    assert MISSING.keys() == found.keys()
 
 
 def test_a_file_has_the_declared_columns_in_their_order() -> None:
@@ -60,11 +123,11 @@ def test_a_file_has_the_declared_columns_in_their_order() -> None:
 
 def test_holms_correction_is_over_those_tested_together() -> None:
     differences = [
-        Difference(measure="error", model="a", other="b", p=0.01),
-        Difference(measure="mce", model="a", other="b", p=0.5),
-        Difference(measure="error", model="a", other="c", p=0.04),
-        Difference(measure="error", model="b", other="c"),
-        Difference(measure="error", model="b", other="d", p=0.02),
+        Difference(value=0, measure="error", model="a", other="b", p=0.01),
+        Difference(value=0, measure="mce", model="a", other="b", p=0.5),
+        Difference(value=0, measure="error", model="a", other="c", p=0.04),
+        Difference(value=0, measure="error", model="b", other="c"),
+        Difference(value=0, measure="error", model="b", other="d", p=0.02),
     ]
     found = corrected(differences, lambda each: each.measure)
     assert [each.p_holm for each in found[:3]] == [0.03, 0.5, 0.04]

@@ -18,22 +18,22 @@ from cleanset.evaluation.table import Cell, MeasureTable, cell
 
 
 def test_a_cell() -> None:
-    assert cell(261 / 480, (261 / 480, 0.98765)) == ("54.38", "54.38", "98.77", "")
-    assert cell(math.nan, (0, 1)) == Cell()
-    assert cell(-0.00001, (-0.25, 0.25)) == ("0.00", "-25.00", "25.00", "")
+    assert cell(261 / 480, (261 / 480, 0.98765)) == Cell("54.38", "54.38", "98.77")
+    assert cell(math.nan, (0, 1), problem="no images") == Cell(problem="no images")
+    assert cell(-0.00001, (-0.25, 0.25)) == Cell("0.00", "-25.00", "25.00")
 
 
 def test_an_interval_is_shown_with_the_digits_that_tell_its_ends_apart() -> None:
-    assert cell(0.99987, (0.99971, 0.99993), factor=1) == ("0.9999", "0.9997", "0.9999", "")
-    assert cell(0.5, (0.4999999, 0.5000001)) == ("50.00000", "49.99999", "50.00001", "")
+    assert cell(0.99987, (0.99971, 0.99993), factor=1) == Cell("0.9999", "0.9997", "0.9999")
+    assert cell(0.5, (0.4999999, 0.5000001)) == Cell("50.00000", "49.99999", "50.00001")
     # nothing to tell apart
-    assert cell(0.5, (0.5, 0.5)) == ("50.00", "50.00", "50.00", "")
+    assert cell(0.5, (0.5, 0.5)) == Cell("50.00", "50.00", "50.00")
 
 
 TABLE = MeasureTable(
     ("model",), ("accuracy", "p"),
     [
-        (("a_1|b",), [cell(0.5, (0.25, 0.75), unit=" %"), Cell()]),
+        (("a_1|b",), [cell(0.5, (0.25, 0.75), unit=" %"), Cell(problem="not tested")]),
         (("c",), [cell(-0.5, (-0.75, 0.25)), Cell("< 0.0001")]),
     ],
     "2_images",
@@ -48,21 +48,23 @@ TABLE = MeasureTable(
             "latex",
             "\\begin{table}\n\\centering\n\\caption{2\\_images}\n"
             "\\begin{tabular}{lrr}\n\\toprule\nmodel & accuracy & p \\\\\n\\midrule\n"
-            "a\\_1|b & 50.00 {\\scriptsize [25.00, 75.00]} & -- \\\\\n"
+            "a\\_1|b & 50.00 {\\scriptsize [25.00, 75.00]} & -- (1) \\\\\n"
             "c & $-$50.00 {\\scriptsize [$-$75.00, 25.00]} & $<$ 0.0001 \\\\\n\\bottomrule\n\\end{tabular}\n"
-            "\\par\\smallskip{\\footnotesize\\raggedright\nSet: a\\_1\\par\nLimits: None, or 5 \\%.\\par\n}\n"
+            "\\par\\smallskip{\\footnotesize\\raggedright\n"
+            "No value: (1) not tested\\par\nSet: a\\_1\\par\nLimits: None, or 5 \\%.\\par\n}\n"
             "\\end{table}\n",
         ),
         (
             "markdown",
-            "| model | accuracy | p |\n| --- | ---: | ---: |\n| a_1\\|b | 50.00 (25.00–75.00) | – |\n"
-            "| c | -50.00 (-75.00 to 25.00) | < 0.0001 |\n\n2_images\n\n- Set: a_1\n- Limits: None, or 5 %.\n",
+            "| model | accuracy | p |\n| --- | ---: | ---: |\n| a_1\\|b | 50.00 (25.00–75.00) | – (1) |\n"
+            "| c | -50.00 (-75.00 to 25.00) | < 0.0001 |\n\n2_images\n\n"
+            "- No value: (1) not tested\n- Set: a_1\n- Limits: None, or 5 %.\n",
         ),
         (
             "csv",
-            'model,accuracy,"accuracy, low","accuracy, high",p,set,limits\n'
-            'a_1|b,50.00,25.00,75.00,,a_1,"None, or 5 %."\n'
-            'c,-50.00,-75.00,25.00,< 0.0001,a_1,"None, or 5 %."\n',
+            'model,accuracy,"accuracy, low","accuracy, high",p,no value,set,limits\n'
+            'a_1|b,50.00,25.00,75.00,,p: not tested,a_1,"None, or 5 %."\n'
+            'c,-50.00,-75.00,25.00,< 0.0001,,a_1,"None, or 5 %."\n',
         ),
     ],
 )

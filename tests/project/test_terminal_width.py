@@ -41,7 +41,7 @@ def measures() -> MeasureTable:
         Cell("12,345"),
         cell(-12345.678, (-12399.123, 12345.678), factor=1, digits=3),
         Cell(p_value(2e-9)),
-        Cell(),
+        Cell(problem="no image of the class was classified correctly, so that there is nothing to take a mean of"),
     ]
     return MeasureTable(("#", "model", "threat model"), titles, [((str(row), NAME, NAMES), cells) for row in range(3)])
 
@@ -73,7 +73,7 @@ TABLES: Mapping[str, tuple[Callable[[], RenderableType], list[str]]] = {
     "measures": (
         lambda: measures().in_terminal(),
         ["98.77 %", "91.23", "100.00", "-12345.68", "-23456.79", "-1234.57", "0.9999", "0.9997", "12,345", "-12345.678",
-         "-12399.123", "< 0.0001"],
+         "-12399.123", "< 0.0001", "– (1)", "(1) no image of"],
     ),
     "measures, on two lines": (
         lambda: measures().in_terminal("\n", first=" "), ["-12345.68", "(-23456.79 to -1234.57)"],

@@ -92,9 +92,9 @@ def html_table(table: MeasureTable) -> str:
     head = "".join(f"<th>{escape(title)}</th>" for title in [*table.labels, *table.titles])
     rows = "".join(
         f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in [*texts, *(each.in_terminal() for each in cells)])}</tr>"
-        for texts, cells in table.rows
+        for texts, cells in table.numbered_rows()
     )
-    notes = "".join(f"<li>{escape(note.name)}: {escape(note.text)}</li>" for note in table.notes)
+    notes = "".join(f"<li>{escape(note.name)}: {escape(note.text)}</li>" for note in table.all_notes)
     below = f"<details><summary>Notes</summary><ul>{notes}</ul></details>" if notes else ""
     return f"<table><caption>{escape(table.caption)}</caption><tr>{head}</tr>{rows}</table>{below}"
 
@@ -128,7 +128,7 @@ def picture(table: MeasureTable) -> str:
 def _numbers(cell: Cell) -> list[float]:
     """A value and the ends of its interval; empty for a cell without a number."""
     try:
-        return [float(text.replace(",", "")) for text in cell[:3] if text]
+        return [float(text.replace(",", "")) for text in cell.texts if text]
     except ValueError:  # a range, of a measure that signs make uncertain
         return []
 

@@ -272,11 +272,12 @@ def _measure(
     factor: str, *, images: int, misclassified: int, mean: float, draws: npt.NDArray[np.float64]
 ) -> FactorMeasure:
     """The measure of a factor; `mean`: the error on all images, `draws`: the ratio in each resample."""
-    error = Measure()
-    ratio = Measure()
+    error = Measure(problem="no image has the factor")
+    ratio = error
     if images:
         error = Measure.of(misclassified / images, wilson(misclassified, images))
-    if error.is_defined and mean > 0:
+        ratio = Measure(problem="no image is misclassified")
+    if images and mean > 0:
         value = error.value / mean
         interval = None
         if np.isfinite(draws).all():

@@ -27,7 +27,7 @@ from cleanset.evaluation.custom_measures import check_names
 from cleanset.evaluation.image_lists import LIST_SUFFIX, open_set_or_list
 from cleanset.evaluation.measured_models import MeasuredModel, measured_model, results_content, results_json
 from cleanset.evaluation.pairs import Pair, compare_pairwise
-from cleanset.evaluation.prediction_measures import MEASURES
+from cleanset.evaluation.prediction_measures import MEASURES, NO_PROBABILITIES, NO_TOP5
 from cleanset.evaluation.predictions import (
     PREDICTION_SUFFIXES,
     checked_array,
@@ -47,7 +47,7 @@ from cleanset.scoring.consistency import batches_to_ask, dependence
 from cleanset.scoring.gate import NetworkError, NetworkGate, not_finite, wrong_answer
 from cleanset.scoring.logits import top5
 from cleanset.sets.image_set import ImageSet
-from cleanset.statistics.formats import NOTHING, decimal, interval_text
+from cleanset.statistics.formats import decimal, interval_text
 
 if TYPE_CHECKING:
     import torch
@@ -92,10 +92,11 @@ class Results:
         """The numbers of the first printed table, for a notebook."""
         accuracy = cell(self.accuracy, self.interval, unit="%")
         of_top5 = self.model.measures.top5
-        top5 = cell(self.top5_accuracy, None if of_top5 is None else of_top5.interval, unit="%").in_terminal()
-        ece = cell(self.calibration_error, factor=1).in_terminal()
+        ends = None if of_top5 is None else of_top5.interval
+        top5 = cell(self.top5_accuracy, ends, unit="%", problem=NO_TOP5).in_terminal()
+        ece = cell(self.calibration_error, factor=1, problem=NO_PROBABILITIES).in_terminal()
         head = "<tr><th>model</th><th>images</th><th>accuracy</th><th>95 % interval</th><th>top-5</th><th>ECE</th></tr>"
-        interval = f"{accuracy.low}% to {accuracy.high}%" if accuracy.low else NOTHING
+        interval = f"{accuracy.low}% to {accuracy.high}%" if accuracy.low else "no interval"
         shares = f"<td>{accuracy.value}%</td><td>{interval}</td><td>{top5}</td><td>{ece}</td>"
         row = f"<tr><td>{escape(self.model.name)}</td><td>{len(self.predictions):,}</td>{shares}</tr>"
         return f"<p>{escape(self.images.name)}</p><table>{head}{row}</table>"

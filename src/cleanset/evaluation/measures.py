@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from cleanset.plumbing.metrics import Lines, metric_lines
@@ -29,7 +29,7 @@ class Measure:
     model: str = ""
     """The name of the model."""
     value: float = NAN
-    """The number, a share unless the measure says otherwise; NaN if it is undefined."""
+    """The number, a share unless the measure says otherwise; NaN if it is undefined, which needs a `problem`."""
     low: float = NAN
     """The lower end of the interval; NaN for a measure without one."""
     high: float = NAN
@@ -37,13 +37,27 @@ class Measure:
     images: int = 0
     """The number of images that it is of."""
     problem: str = ""
-    """The reason why it is undefined."""
+    """The reason why it is undefined; empty if it has a value."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for no value without a reason, and for a reason beside a value."""
+        if self.is_defined == bool(self.problem):
+            raise ValueError(
+                f"{self.measure or 'measure'}: value {self.value}, problem {self.problem!r}; expected a finite value, "
+                "or the reason why there is none"
+            )
 
     @classmethod
-    def of(cls, value: float | None, interval: tuple[float, float] | None = None, **labels: Any) -> Self:
-        """The measure of a value and its interval, each None if it is undefined; `labels`: further fields."""
+    def of(
+        cls, value: float | None, interval: tuple[float, float] | None = None, problem: str = "", **labels: Any
+    ) -> Self:
+        """The measure of a value and its interval, each None or NaN if it is undefined; `labels`: further fields.
+
+        `problem`: the reason why the value is undefined, if it is.
+        """
+        number = NAN if value is None else value
         low, high = interval or (NAN, NAN)
-        return cls(value=NAN if value is None else value, low=low, high=high, **labels)
+        return cls(value=number, low=low, high=high, problem="" if math.isfinite(number) else problem, **labels)
 
     @property
     def is_defined(self) -> bool:
@@ -60,9 +74,13 @@ class Measure:
         return replace(self, value=factor * self.value, low=factor * self.low, high=factor * self.high)
 
     def as_json(self) -> dict[str, Any]:
-        """Value and interval, None where there is none."""
+        """Value and interval, None where there is none, and the reason for no value."""
         interval = self.interval
-        return {"value": self.value if self.is_defined else None, "interval": None if interval is None else [*interval]}
+        found = {
+            "value": self.value if self.is_defined else None,
+            "interval": None if interval is None else [*interval],
+        }
+        return found | ({"problem": self.problem} if self.problem else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +94,9 @@ class Difference(Measure):
     p_holm: float = NAN
     """`p` after Holm's correction for all differences that are tested together."""
 
+
+NOT_MEASURED = Measure(problem="not measured")
+"""In place of a measure that was not computed."""
 
 OneDifference = TypeVar("OneDifference", bound=Difference)
 
@@ -121,10 +142,18 @@ def measures_frame(measures: Iterable[Measure], columns: Columns) -> "pd.DataFra
 def read_measures(table: "pd.DataFrame", columns: Columns) -> list[Measure]:
     """The measures of a table with the declared columns, as it was made or read back."""
     # pandas reads an empty text as a missing number
-    texts = {column: "" for column, name in columns.items() if isinstance(getattr(Measure(), name), str)}
+    of_text = {each.name for each in fields(Measure) if each.type is str}
+    texts = {column: "" for column, name in columns.items() if name in of_text}
     whole = table[list(columns)].astype(dict.fromkeys(texts, object)).fillna(texts)
+    rows = (dict(zip(columns.values(), row, strict=True)) for row in whole.itertuples(index=False, name=None))
     return [
-        Measure(**dict(zip(columns.values(), row, strict=True))) for row in whole.itertuples(index=False, name=None)
+        Measure.of(
+            row.pop("value"),
+            (row.pop("low"), row.pop("high")),
+            row.pop("problem", "") or "no reason is in the file",
+            **row,
+        )
+        for row in rows
     ]
 
 

@@ -174,6 +174,10 @@ class DeclaredMeasure:
     """Whether its column is left out with fewer classes."""
 
 
+NO_TOP5 = "one predicted class of each image is known"
+NO_PROBABILITIES = "no probabilities are known"
+"""Reasons for missing measures."""
+
 MEASURES = (
     DeclaredMeasure(
         name="accuracy",
@@ -185,20 +189,20 @@ MEASURES = (
     DeclaredMeasure(
         name="top5",
         title="top-5",
-        of=lambda found: Measure() if found.top5 is None else found.top5.measure,
+        of=lambda found: Measure(problem=NO_TOP5) if found.top5 is None else found.top5.measure,
         needs_five_classes=True,
     ),
     DeclaredMeasure(
         name="mean_confidence",
         title="confidence",
-        of=lambda found: Measure.of(found.mean_confidence, found.confidence_interval),
+        of=lambda found: Measure.of(found.mean_confidence, found.confidence_interval, NO_PROBABILITIES),
         factor=1,
     ),
     DeclaredMeasure(
         name="calibration",
         title="ECE",
         # without an interval, and biased by some hundredths where images are few
-        of=lambda found: Measure.of(found.calibration_error),
+        of=lambda found: Measure.of(found.calibration_error, problem=NO_PROBABILITIES),
         factor=1,
         meaning="ECE: expected calibration error, 15 bins, debiased; of few images still some hundredths too high.",
     ),

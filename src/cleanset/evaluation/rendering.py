@@ -18,10 +18,10 @@ from cleanset.evaluation.notes import Note, table_notes
 from cleanset.evaluation.pairs import MAX_PAIRED, Pair
 from cleanset.evaluation.prediction_measures import MEASURES, DeclaredMeasure
 from cleanset.evaluation.sets import EvaluationSet
-from cleanset.evaluation.table import Cell, MeasureTable, cell, measure_cell
+from cleanset.evaluation.table import Cell, MeasureTable, cell, measure_cell, p_cell
 from cleanset.plumbing.files import write_text
 from cleanset.statistics.basics import LEVEL
-from cleanset.statistics.formats import p_value, percent
+from cleanset.statistics.formats import percent
 
 # models that get a column each in the tables of classes and confusions; of more, the mean or the sum
 MAX_COLUMNS = 6
@@ -32,6 +32,10 @@ CUSTOM_DIGITS = 4
 MEANING = " ".join(each.meaning for each in MEASURES if each.meaning)
 MEANING_OF_PAIRS = "Difference in percentage points, interval: Newcombe's for pairs. p: McNemar's exact test{}"
 HOLM = ", corrected by Holm's method"
+REFERENCE_ROW = "the others are compared with it"
+NO_ANSWERS = "not known which images it misclassifies"
+UNTESTED = "not tested"
+"""Reasons for no difference and no p-value."""
 CONFIDENCE_INTERVAL = "of confidence Student's t"
 DIFFERENCE_INTERVAL = "of differences Newcombe's for pairs"
 
@@ -141,13 +145,14 @@ def for_paper(table: MeasureTable, tested: Sequence[Pair], caption: str, notes: 
         caption += f"; difference from {best} in percentage points"
     for texts, cells in table.rows:
         name = texts[-1].partition("\n")[0]
-        rows.append(((name,), [*cells, *(cells_of.get(name, (Cell(), Cell())) if tested else ())]))
+        missing = Cell(problem=REFERENCE_ROW if name == best else NO_ANSWERS)
+        rows.append(((name,), [*cells, *(cells_of.get(name, (missing, missing)) if tested else ())]))
     return MeasureTable(("model",), titles, rows, caption=caption, notes=notes)
 
 
 def tested_cells(pair: Pair) -> tuple[Cell, Cell]:
     """The difference of the second model from the first, and the p-value."""
-    return cell(-pair.value, (-pair.high, -pair.low)), Cell(p_value(pair.p_holm))
+    return cell(-pair.value, (-pair.high, -pair.low)), p_cell(pair.p_holm, UNTESTED)
 
 
 MEANING_OF_RATIOS = (
@@ -218,7 +223,7 @@ def pairs_table(names: Sequence[str], tested: Sequence[Pair]) -> MeasureTable:
         counts = pair.counts
         only = [Cell(f"{each:,}") for each in (counts.only_first, counts.only_second)]
         name = f"#{ranks[pair.model]} – #{ranks[pair.other]}"
-        rows.append(((name,), [measure_cell(pair), *only, Cell(p_value(pair.p_holm))]))
+        rows.append(((name,), [measure_cell(pair), *only, p_cell(pair.p_holm, UNTESTED)]))
     caption = f"{MEANING_OF_PAIRS.format(_by_groups(tested))}{HOLM if tested[0].tests > 1 else ''}."
     return MeasureTable(("pair",), ("difference", "only first", "only second", "p"), rows, caption)
 
@@ -279,7 +284,7 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
     from cleanset.report.pages import page_environment
 
     environment = page_environment(images.classes, TEMPLATES)
-    environment.filters["cell"] = cell
+    environment.filters |= {"cell": cell, "measure_cell": measure_cell}
     environment.globals |= {
         "columns": columns_with(images.classes)[1:],
         "class_column": images.classes.key_column,

@@ -1,10 +1,10 @@
 """The layout of any table of measures, whatever its columns and digits: for a terminal, as LaTeX, Markdown, CSV."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -15,7 +15,7 @@ from cleanset.evaluation.measures import Measure
 from cleanset.evaluation.notes import Note
 from cleanset.plumbing.csv_files import csv_text
 from cleanset.plumbing.markup import markdown_text
-from cleanset.statistics.formats import decimal, digits_of
+from cleanset.statistics.formats import NOTHING, decimal, digits_of, p_value
 
 GAP = 2
 """Blanks between columns in a terminal."""
@@ -31,6 +31,8 @@ STYLES = {
 }
 """Styles of columns of text by their titles; others have WORDS."""
 
+NO_VALUE = "no value"
+"""The name of the note on missing values."""
 ESCAPES = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$",
@@ -38,25 +40,41 @@ ESCAPES = str.maketrans({
 """The characters that mean something to LaTeX, and how they are printed."""
 
 
-class Cell(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Cell:
     """A measure and the ends of its interval as texts; empty without an interval."""
 
     value: str = ""
     low: str = ""
     high: str = ""
     unit: str = ""
+    problem: str = ""
+    """The reason why there is no value; a table has it in a note, whose number is beside a dash."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for no value without a reason."""
+        if self.value in ("", NOTHING) and not self.problem:
+            raise ValueError("a cell without a value; expected the reason why there is none")
+
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """The value and the ends of its interval."""
+        return self.value, self.low, self.high
 
     def in_terminal(self, between: str = " ") -> str:
-        """The value with its unit, and the interval, with a space or the end of the line `between` them."""
+        """The value with its unit, and the interval, with a space or the end of the line `between` them.
+
+        Outside of a table the reason for no value is beside a dash.
+        """
         if not self.low:
-            return f"{self.value}{self.unit}" or "–"
+            return f"{self.value}{self.unit}" or f"{NOTHING} ({self.problem})"
         interval = f"{self.low}{' to ' if '-' in self.low else '–'}{self.high}"
         return f"{self.value}{self.unit}{between}({interval})"
 
     def in_latex(self) -> str:
         """The value, and its interval in small type."""
-        value, low, high = (text.translate(ESCAPES).replace("-", "$-$") for text in self[:3])
-        return rf"{value} {{\scriptsize [{low}, {high}]}}" if low else value or "--"
+        value, low, high = (text.translate(ESCAPES).replace("-", "$-$").replace(NOTHING, "--") for text in self.texts)
+        return rf"{value} {{\scriptsize [{low}, {high}]}}" if low else value
 
 
 def cell(
@@ -65,14 +83,15 @@ def cell(
     factor: float = 100,
     digits: int = 2,
     unit: str = "",
+    problem: str = "",
 ) -> Cell:
-    """A measure times a factor, with its interval; empty where it is undefined.
+    """A measure times a factor, with its interval; where it is undefined, the reason for it, `problem`.
 
     More digits are shown of an interval that would look like a point.
     """
     numbers = [each for each in (value, *(interval or ())) if each is not None and math.isfinite(each)]
     if value is None or not math.isfinite(value):
-        return Cell()
+        return Cell(problem=problem)
     if len(numbers) == 3:
         digits = digits_of(numbers[1:], digits, factor)
     texts = [decimal(each, digits, factor) for each in numbers]
@@ -80,9 +99,14 @@ def cell(
     return Cell(first, low, high, unit)
 
 
-def measure_cell(found: Measure | None, factor: float = 100, digits: int = 2, unit: str = "") -> Cell:
-    """A measure times a factor, with its interval; empty where there is none."""
-    return Cell() if found is None else cell(found.value, found.interval, factor, digits, unit)
+def measure_cell(found: Measure, factor: float = 100, digits: int = 2, unit: str = "") -> Cell:
+    """A measure times a factor, with its interval."""
+    return cell(found.value, found.interval, factor, digits, unit, problem=found.problem)
+
+
+def p_cell(p: float, problem: str) -> Cell:
+    """A p-value; NaN for what was not tested, with the reason."""
+    return Cell(p_value(p)) if math.isfinite(p) else Cell(problem=problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +124,27 @@ class MeasureTable:
     notes: Sequence[Note] = ()
     """What readers of a paper must know; see `table_notes`."""
 
+    @property
+    def problems(self) -> list[str]:
+        """The reasons for missing values, each once."""
+        return list(dict.fromkeys(each.problem for _, cells in self.rows for each in cells if each.problem))
+
+    @property
+    def problem_notes(self) -> list[str]:
+        """The notes on missing values, numbered."""
+        return [f"({number}) {problem}" for number, problem in enumerate(self.problems, start=1)]
+
+    @property
+    def all_notes(self) -> list[Note]:
+        """The note on missing values, if there are some, and the others."""
+        return [*([Note(NO_VALUE, "; ".join(self.problem_notes))] if self.problems else []), *self.notes]
+
+    def numbered_rows(self) -> Iterator[tuple[Sequence[str], list[Cell]]]:
+        """Yield the rows with a dash and the number of its note in place of each missing value."""
+        numbers = {problem: f"{NOTHING} ({number})" for number, problem in enumerate(self.problems, start=1)}
+        for texts, cells in self.rows:
+            yield texts, [replace(each, value=numbers[each.problem]) if each.problem else each for each in cells]
+
     def in_terminal(self, between: str = " ", first: str | None = None) -> "TerminalTable":
         """The table without lines; `between`: between a value and its interval; `first`: in the first cell of a row."""
         return TerminalTable(self, between, between if first is None else first)
@@ -114,11 +159,11 @@ class MeasureTable:
             rf"{' & '.join([*(text.translate(ESCAPES) for text in texts), *cells])} \\"
             for texts, cells in [
                 ([*self.labels, *self.titles], []),
-                *((texts, [each.in_latex() for each in cells]) for texts, cells in self.rows),
+                *((texts, [each.in_latex() for each in cells]) for texts, cells in self.numbered_rows()),
             ]
         )
         begin = rf"\begin{{tabular}}{{{'l' * len(self.labels)}{'r' * len(self.titles)}}}"
-        notes = [rf"{_note_text(note).translate(ESCAPES)}\par" for note in self.notes]
+        notes = [rf"{text.translate(ESCAPES)}\par" for text in map(_note_text, self.all_notes)]
         below = [r"\par\smallskip{\footnotesize\raggedright", *notes, "}"] if notes else []
         lines = [
             r"\begin{table}",
@@ -140,14 +185,18 @@ class MeasureTable:
     def _as_markdown(self) -> str:
         """A table, and below it the caption and the notes."""
         rule = ["---"] * len(self.labels) + ["---:"] * len(self.titles)
-        rows = [[*texts, *(each._replace(unit="").in_terminal() for each in cells)] for texts, cells in self.rows]
+        rows = [
+            [*texts, *(replace(each, unit="").in_terminal() for each in cells)] for texts, cells in self.numbered_rows()
+        ]
         cells = [list(map(markdown_text, row)) for row in ([*self.labels, *self.titles], rule, *rows)]
-        notes = [f"- {markdown_text(_note_text(note))}" for note in self.notes]
+        notes = [f"- {markdown_text(text)}" for text in map(_note_text, self.all_notes)]
         below = [*([""] if notes else []), *notes]
         return "\n".join([*(f"| {' | '.join(row)} |" for row in cells), "", markdown_text(self.caption), *below, ""])
 
     def _as_csv(self) -> str:
         """CSV with three columns for each title that has intervals, the value and the ends; then a column for a note.
+
+        Where values are missing, a column has the reasons.
 
         A note is in every row, as a comment would break readers, and rows are joined with those of other tables.
         """
@@ -159,12 +208,20 @@ class MeasureTable:
         rows = (
             [
                 *texts,
-                *chain.from_iterable(each[: len(of)] for each, of in zip(cells, ends, strict=True)),
+                *chain.from_iterable(each.texts[: len(of)] for each, of in zip(cells, ends, strict=True)),
+                *(["; ".join(self._missing_in(cells))] if self.problems else []),
                 *(note.text for note in self.notes),
             ]
             for texts, cells in self.rows
         )
-        return csv_text([*self.labels, *header, *(note.name for note in self.notes)], rows)
+        missing = [NO_VALUE] if self.problems else []
+        return csv_text([*self.labels, *header, *missing, *(note.name for note in self.notes)], rows)
+
+    def _missing_in(self, cells: Sequence[Cell]) -> Iterator[str]:
+        """Yield the title of each missing value of a row, with the reason."""
+        for title, each in zip(self.titles, cells, strict=True):
+            if each.problem:
+                yield f"{title}: {each.problem}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +251,7 @@ class TerminalTable:
             room = options.max_width - sum(widths[start:end])
             yield self._block(columns[start:end], room)
             start = end
+        yield from map(Text, self.table.problem_notes)
 
     def _texts(self) -> list[list[str]]:
         """The columns of texts, each with its title."""
@@ -203,8 +261,9 @@ class TerminalTable:
 
     def _columns(self) -> list[list[str]]:
         """The columns of measures, each with its title."""
+        rows = [*self.table.numbered_rows()]
         return [
-            [title, *(cells[place].in_terminal(self.between if place else self.first) for _, cells in self.table.rows)]
+            [title, *(cells[place].in_terminal(self.between if place else self.first) for _, cells in rows)]
             for place, title in enumerate(self.table.titles)
         ]
 

@@ -56,7 +56,7 @@ def _cells(number: Number) -> tuple[Cell, ...]:
     return (
         Cell(number.printed),
         Cell(_computed(number)),
-        Cell(_difference(number)),
+        Cell(_difference(number), problem="" if number.difference is not None else "a bound is printed"),
         Cell(number.verdict),
         Cell(number.evidence),
     )

@@ -85,7 +85,7 @@ def test_top5_and_calibration() -> None:
     assert lines[0] == ["#", "model", "accuracy", "top-5", "ECE"]
     assert lines[1] == ["1", "resnet", "75.00", "%", "100.00", "%", "0.06"]
     assert lines[2][-2:] == ["(50.00–87.50)", "(43.75–100.00)"]
-    assert lines[3][-2:] == ["–", "–"]
+    assert lines[3][-4:] == ["–", "(1)", "–", "(1)"]
 
 
 def test_errors_are_ranked_the_other_way_round() -> None:
@@ -97,8 +97,10 @@ def test_errors_are_ranked_the_other_way_round() -> None:
     lines = printed(found)
     assert lines[0].split() == ["#", "model", "mean", "error", "mean", "FP"]
     assert [line.split() for line in lines[1:7:2]] == [
-        ["1", "lite", "25.00", "%", "6.25", "%"], ["2", "vit", "37.50", "%", "–"], ["3", "resnet", "50.00", "%", "–"],
+        ["1", "lite", "25.00", "%", "6.25", "%"], ["2", "vit", "37.50", "%", "–", "(1)"],
+        ["3", "resnet", "50.00", "%", "–", "(1)"],
     ]  # fmt: skip
+    assert "(1) not measured" in lines
     assert max(map(len, lines)) <= 80
     assert "intervals: 95 %, bootstrap within classes, one fewer drawn than there are, 1,000 draws" in " ".join(lines)
 
@@ -360,7 +362,8 @@ def test_results_that_know_their_misclassified_images_are_tested() -> None:
     assert json.loads(as_json(found))["pairs"][0]["p"] == 0.5
     text = ranking_for_paper(found).in_form("markdown")
     assert "| vit | 33.33 (0.00–100.00) | -66.67 (-93.85 to 5.86) | 0.5000 |" in text
-    assert "| old | 75.00 (50.00–87.50) | – | – |" in text
+    assert "| old | 75.00 (50.00–87.50) | – (2) | – (2) |" in text
+    assert "\n- No value: (1) the others are compared with it; (2) not known which images it misclassifies\n" in text
     assert "\nShares in percent; difference from resnet in percentage points\n" in text
     assert "\n- Tests: p of McNemar's exact test, two-sided, against resnet\n" in text
 

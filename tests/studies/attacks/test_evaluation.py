@@ -30,6 +30,7 @@ from cleanset.studies.attacks.evaluation_results import AttackedModels
 from cleanset.studies.attacks.evaluation_tables import as_text, paper_table
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.request import AttackRequest, attack_params
+from cleanset.studies.attacks.results import PROBLEMS
 from tests.conftest import without
 
 pytestmark = pytest.mark.slow
@@ -258,7 +259,9 @@ def test_what_is_written(folder: Path, both: AttackedModels) -> None:
     assert [each["model"] for each in results["models"]] == ["mine:honest", "mine:rounded"]
     (threat,) = results["models"][1]["threat_models"]
     assert (threat["name"], threat["attacks"]) == ("Linf 8/255", ["pgd", "transfer"])
-    assert threat["robust_accuracy"] == {"images": 12, "value": None, "interval": None}
+    assert threat["robust_accuracy"] == {
+        "images": 12, "value": None, "interval": None, "problem": PROBLEMS["robust_accuracy"],
+    }  # fmt: skip
     assert threat["robust_high"] == {"images": 12, "value": pytest.approx(1 / 3), "interval": None}
     assert results["attacks"]["pgd"]["eps"] == 8 / 255
     for path in (folder / "both" / "attacks" / "pgd" / "mine_honest" / "images").rglob("*.png"):

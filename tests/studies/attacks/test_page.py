@@ -64,7 +64,7 @@ ROW = {
 
 def data(**changed: Any) -> AttacksData:
     lines = [
-        Measure(change=name, model="mine", measure=measure, images=images, value=value, low=low, high=high)
+        Measure.of(value, (low, high), "none", change=name, model="mine", measure=measure, images=images)
         for name in SETTINGS.names
         for measure, images, value, low, high in (
             ("success", 4, 0.5, 0.25, 0.75), ("error", 5, 0.6, NAN, NAN), ("queries", 5, 3.0, 3.0, 3.0),
@@ -147,7 +147,7 @@ def test_robust_accuracies() -> None:
         },
     }  # fmt: skip
     lines = [
-        Measure(change=name, model="mine", measure=measure, images=images, value=value, low=low, high=high)
+        Measure.of(value, (low, high), "none", change=name, model="mine", measure=measure, images=images)
         for name, of_name in measures.items()
         for measure, (images, value, low, high) in of_name.items()
     ]

@@ -63,11 +63,12 @@ LATEX = r"""\begin{table}
 \toprule
 model & mean error & mCE & mean NLL, in nats \\
 \midrule
-norm\_robust & 36.7 {\scriptsize [30.0, 45.0]} & -- & 1.250 {\scriptsize [1.000, 1.500]} \\
-a\&b & 42.0 {\scriptsize [30.0, 50.0]} & 52.2 {\scriptsize [50.0, 60.0]} & -- \\
+norm\_robust & 36.7 {\scriptsize [30.0, 45.0]} & -- (1) & 1.250 {\scriptsize [1.000, 1.500]} \\
+a\&b & 42.0 {\scriptsize [30.0, 50.0]} & 52.2 {\scriptsize [50.0, 60.0]} & -- (2) \\
 \bottomrule
 \end{tabular}
 \par\smallskip{\footnotesize\raggedright
+No value: (1) no reason is in the file; (2) not measured\par
 Set: a set \& more\par
 Number of images: 71\par
 Settings: corruptions: fog, at steps 1\par
@@ -82,10 +83,10 @@ def test_models_in_latex(folder: Path) -> None:
 
 def test_changes_as_csv(folder: Path) -> None:
     assert paper_table(folder, "corruptions", "error", "union").in_form("csv") == (
-        'change,norm_robust,"norm_robust, low","norm_robust, high",a&b,"a&b, low","a&b, high",set,'
+        'change,norm_robust,"norm_robust, low","norm_robust, high",a&b,"a&b, low","a&b, high",no value,set,'
         "number of images,settings\n"
-        'fog,50.0,40.0,60.0,25.0,20.0,30.0,a set & more,71,"corruptions: fog, at steps 1"\n'
-        'frost,100.0,,,,,,a set & more,71,"corruptions: fog, at steps 1"\n'
+        'fog,50.0,40.0,60.0,25.0,20.0,30.0,,a set & more,71,"corruptions: fog, at steps 1"\n'
+        'frost,100.0,,,,,,a&b: not measured,a set & more,71,"corruptions: fog, at steps 1"\n'
     )
 
 

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from cleanset.evaluation.compare.result_files import ECE
 from cleanset.evaluation.compare.results import ComparedResults
-from cleanset.evaluation.measures import Measure
+from cleanset.evaluation.measures import NOT_MEASURED
 from cleanset.evaluation.notes import NOTE_NAMES, Note
 from cleanset.evaluation.rendering import DIFFERENCE_INTERVAL, for_paper, pairs_table, tests_note
-from cleanset.evaluation.table import MeasureTable, cell
+from cleanset.evaluation.table import MeasureTable, measure_cell
 from cleanset.plumbing.json_files import JsonObject
 
 
@@ -71,11 +71,11 @@ def _table(compared: ComparedResults) -> MeasureTable:
         label = f"{name}\n  {', '.join(filter(None, facts))}"
         cells = []
         for measured, each in compared.columns:
-            found = row.values.get((measured, each.name), Measure())
+            found = row.values.get((measured, each.name), NOT_MEASURED)
             scale: JsonObject = (
                 {"unit": " %"} if each.is_share else {"factor": 1, "digits": 2 if each.name == ECE else 4}
             )
-            cells.append(cell(found.value, found.interval, **scale))
+            cells.append(measure_cell(found, **scale))
         rows.append(((str(rank), label), cells))
     return MeasureTable(("#", "model"), [headline.title for _, headline in compared.columns], rows)
 

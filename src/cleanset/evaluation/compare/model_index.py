@@ -13,7 +13,7 @@ import yaml
 from cleanset.errors import CleansetError
 from cleanset.evaluation.comparability import ComparabilityCard
 from cleanset.evaluation.compare.result_files import RESULTS, ResultFile, headlines_of, parse_results
-from cleanset.evaluation.measures import Measure
+from cleanset.evaluation.measures import NOT_MEASURED, Measure
 from cleanset.evaluation.specs import WEIGHTS
 from cleanset.plumbing.files import read_bytes, write_text
 from cleanset.plumbing.json_files import JsonObject, with_digest, write_json
@@ -133,7 +133,7 @@ def _arguments(card: ComparabilityCard, model: str) -> JsonObject:
 def _metrics(measured: str, values: Mapping[str, Measure]) -> Iterator[JsonObject]:
     """Yield an entry of `metrics` for each measure that has a value."""
     for headline in headlines_of(measured):
-        found = values.get(headline.name, Measure())
+        found = values.get(headline.name, NOT_MEASURED)
         if found.is_defined:
             metric = {
                 "type": HUB_METRICS.get(headline.name, headline.name),

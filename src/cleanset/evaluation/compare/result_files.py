@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from cleanset.errors import CleansetError, written_by_newer
 from cleanset.evaluation.comparability import CLEAN_ACCURACY, RESULTS_FORMAT, ComparabilityCard
 from cleanset.evaluation.measured_models import not_deterministic
-from cleanset.evaluation.measures import Measure
+from cleanset.evaluation.measures import NOT_MEASURED, Measure
 from cleanset.evaluation.notes import MeasuredSet
 from cleanset.evaluation.pairs import parse_answers
 from cleanset.evaluation.specs import file_stems
@@ -338,7 +338,8 @@ def _values(entry: JsonMapping, measured: str, where: str) -> Iterator[tuple[str
                 f"{where}: {headline.name}: {shown(number)}, interval {shown(interval)}; expected {expected}"
             )
         value = None if number is None else float(number)
-        yield headline.name, Measure.of(value, (float(pair[0]), float(pair[1])) if len(numbers) == 3 else None)
+        ends = (float(pair[0]), float(pair[1])) if len(numbers) == 3 else None
+        yield headline.name, Measure.of(value, ends, problem=str(table.get("problem") or NOT_MEASURED.problem))
     accuracy, correct, images = (entry.get(name) for name in (CLEAN_ACCURACY, "correct", "images"))
     if not (_is_finite(accuracy) and isinstance(correct, int) and isinstance(images, int)):
         return

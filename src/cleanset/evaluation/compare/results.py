@@ -14,7 +14,7 @@ from cleanset.evaluation.compare.result_files import (
     read_results,
     result_file,
 )
-from cleanset.evaluation.measures import Measure
+from cleanset.evaluation.measures import NOT_MEASURED, Measure
 from cleanset.evaluation.notes import Note, joined_notes, table_notes
 from cleanset.evaluation.pairs import Pair, compare_pairwise
 from cleanset.plumbing.validation import join_names
@@ -179,7 +179,7 @@ def _table_notes(measured: str, results: Sequence[ResultFile], card: Comparabili
 
 def _rank(measured: str, headline: Headline, row: ModelRow) -> tuple[bool, float]:
     """The sort key of a row: the best first, those without a value last."""
-    found = row.values.get((measured, headline.name), Measure())
+    found = row.values.get((measured, headline.name), NOT_MEASURED)
     if not found.is_defined:
         return True, 0.0
     return False, -found.value if headline.higher_is_better else found.value

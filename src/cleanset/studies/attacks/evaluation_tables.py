@@ -146,13 +146,19 @@ def _with_tests(table: MeasureTable, tested: Mapping[str, Sequence[Pair]]) -> Me
     for texts, cells in table.rows:
         model = texts[0] or model
         # the second row of a threat model has an upper bound, which is not tested
-        shown = cells_of.pop((texts[1], model), (Cell(), Cell()))
+        shown = cells_of.pop((texts[1], model), [Cell(problem=NOT_COMPARED)] * 2)
         rows.append((texts, [*cells, *shown]))
     return replace(table, titles=[*table.titles, "difference", "p"], rows=rows)
 
 
+NOT_COMPARED = "the others are compared with it, or it is not tested"
+"""Reason for a missing difference."""
 NO_ATTACK = "no attack"
 """In place of a threat model, for a model that nothing attacked."""
+
+
+MISSING = Cell(problem="no attack ran")
+OF_FEWER = Cell(problem="of the images that all attacks were tried on, in the row above")
 
 
 def _robust(evaluated: AttackedModels) -> MeasureTable:
@@ -161,9 +167,8 @@ def _robust(evaluated: AttackedModels) -> MeasureTable:
         of_model = list(_robust_rows(evaluated, model))
         if not of_model:
             error = _clean_error(evaluated, model)
-            images = Cell("" if error is None else f"{error.images:,}")
-            clean = Cell() if error is None else cell(1 - error.value, digits=1)
-            of_model = [(NO_ATTACK, [images, clean, Cell(), Cell()])]
+            found = [MISSING] * 2 if error is None else [Cell(f"{error.images:,}"), cell(1 - error.value, digits=1)]
+            of_model = [(NO_ATTACK, [*found, MISSING, MISSING])]
         rows += [((model if place == 0 else "", name), cells) for place, (name, cells) in enumerate(of_model)]
     return MeasureTable(("model", "threat model"), ("images", "clean", "robust", "distance"), rows)
 
@@ -178,12 +183,13 @@ def _robust_rows(evaluated: AttackedModels, model: str) -> Iterator[tuple[str, l
         if robust is not None and robust.is_defined:
             shown = measure_cell(robust, digits=1)
         elif low is not None and low.is_defined:
-            shown = Cell(f"{_percent(low)} to {_percent(high)}")
+            shown = Cell(f"{_percent(low).value} to {_percent(high).value}")
         else:
-            shown = Cell(f"≤ {_percent(high)}")
-        yield threat.name, [Cell(f"{clean.images:,}"), Cell(_percent(clean)), shown, _distance(reached)]
+            shown = Cell(f"≤ {_percent(high).value}")
+        yield threat.name, [Cell(f"{clean.images:,}"), _percent(clean), shown, _distance(reached)]
         if at_most is not None:
-            yield threat.name, [Cell(f"{at_most.images:,}"), Cell(), Cell(f"≤ {_percent(at_most)}"), Cell()]
+            bound = Cell(f"≤ {_percent(at_most).value}")
+            yield threat.name, [Cell(f"{at_most.images:,}"), OF_FEWER, bound, OF_FEWER]
 
 
 def _clean_error(evaluated: AttackedModels, model: str) -> Measure | None:
@@ -198,18 +204,19 @@ def _attacks(evaluated: AttackedModels) -> MeasureTable:
         for place, attack in enumerate(evaluated.params.attacks):
             names = ("success", "reached", "converged", "queries")
             success, reached, converged, queries = (evaluated.value(attack, model, measure) for measure in names)
-            counts = (None, None) if queries is None else (queries.images, queries.value)
-            images, asked = (Cell("" if each is None else decimal(each, 0, grouped=True)) for each in counts)
-            shown = [images, measure_cell(success, digits=1), _distance(reached), Cell(_percent(converged)), asked]
+            shown = [MISSING] * 5
+            if success is not None and queries is not None:
+                images, asked = (Cell(decimal(each, 0, grouped=True)) for each in (queries.images, queries.value))
+                shown = [images, measure_cell(success, digits=1), _distance(reached), _percent(converged), asked]
             rows.append(((model if place == 0 else "", attack), shown))
     return MeasureTable(("model", "attack"), ("images", "success", "distance", "converged", "queries"), rows)
 
 
-def _percent(line: Measure | None) -> str:
+def _percent(line: Measure | None) -> Cell:
     """A share without its interval."""
-    return measure_cell(line, digits=1).value
+    return MISSING if line is None else cell(line.value, digits=1, problem=line.problem)
 
 
 def _distance(line: Measure | None) -> Cell:
     """A distance without its interval."""
-    return Cell() if line is None else cell(line.value, factor=1, digits=4)
+    return MISSING if line is None else cell(line.value, factor=1, digits=4, problem=line.problem)

@@ -90,10 +90,24 @@ WORST_CASE = "worst_case"
 DISTANCES = ("l0", "l2", "linf", "ssim", "lpips", "from_center")
 NOTHING = (NAN, NAN, NAN)
 """No value, and no interval."""
+NO_IMAGE = "no image was attacked"
+NO_SUCCESS = "no attack was a success that the distance was measured of"
+NO_BALL = "no attack of a correctly classified image has a ball with a center"
+NO_GRADIENT = "no attack follows the gradient"
+PROBLEMS = {
+    **dict.fromkeys(("clean_accuracy", "clean_error", "error", "queries"), NO_IMAGE),
+    **dict.fromkeys(DISTANCES, NO_SUCCESS),
+    "success": "no image is classified correctly",
+    "converged": "of no correctly classified image it is known",
+    "reached": NO_BALL,
+    "robust_accuracy": f"bounds alone are known: {NO_GRADIENT}, or there are signs of gradient masking",
+    "robust_low": NO_GRADIENT,
+}
+"""The reason for no value, by measure; the others always have one."""
 Numbers = npt.NDArray[np.float64]
 
 
-MEASURE_COLUMNS = columns_of("model", "measure", "images", "value", "low", "high", attack="change")
+MEASURE_COLUMNS = columns_of("model", "measure", "images", "value", "low", "high", "problem", attack="change")
 """The columns of the CSV file of measures: an attack, or a threat model, is the change."""
 
 
@@ -165,7 +179,8 @@ def _share(of: Flags, among: Flags, units: Units | None) -> tuple[float, float, 
 def _measure(attack: str, model: str, measure: str, *, images: int, numbers: tuple[float, float, float]) -> Measure:
     """A measure of these numbers: value, and the ends of the interval."""
     value, low, high = map(_nine_digits, numbers)
-    return Measure(change=attack, model=model, measure=measure, images=images, value=value, low=low, high=high)
+    problem = PROBLEMS.get(measure, "")
+    return Measure.of(value, (low, high), problem, change=attack, model=model, measure=measure, images=images)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

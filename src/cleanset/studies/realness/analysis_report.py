@@ -17,6 +17,7 @@ from cleanset.plumbing.json_files import write_json
 from cleanset.plumbing.validation import first_names
 from cleanset.review.opinions import look_again_columns
 from cleanset.statistics.formats import decimal, interval_text, p_value, rounded, rounded_p
+from cleanset.statistics.raters import MIN_RATED
 from cleanset.studies.realness.analysis import (
     Analysis,
     AnalysisSettings,
@@ -281,8 +282,13 @@ def _summaries(analysis: Analysis) -> RenderableType:
         coefficients = (alpha, (negative.kappa, negative.kappa_interval), (negative.ac1, negative.ac1_interval))
         cells = [
             Cell(f"{found.ratings:,}"),
-            *(cell(each, factor=1, digits=3) for each in values),
-            *(cell(*each, factor=1, digits=2) for each in coefficients),
+            *(cell(each, factor=1, digits=3, problem="too few ratings") for each in values),
+            *(
+                cell(
+                    *each, factor=1, digits=2, problem=f"fewer than {MIN_RATED} images rated twice, or one rating alone"
+                )
+                for each in coefficients
+            ),
         ]
         rows.append(((kind,), cells))
     titles = ("n", "mean", "sd", "agreement", "alpha", "sign, kappa", "sign, AC1")

@@ -25,10 +25,9 @@ from cleanset.evaluation.measured_models import not_deterministic
 from cleanset.evaluation.measures import NAN, Difference, Measure
 from cleanset.evaluation.sets import EvaluationSet, SetImages
 from cleanset.evaluation.specs import Spec, ZooModel
-from cleanset.evaluation.table import Cell, MeasureTable
+from cleanset.evaluation.table import MeasureTable, p_cell
 from cleanset.plumbing.files import remove_abandoned
 from cleanset.scoring.validity import library_versions
-from cleanset.statistics.formats import p_value
 from cleanset.studies.robustness.answers import installed_versions
 from cleanset.studies.robustness.cards import MEANING_OF_P, family_card
 from cleanset.studies.robustness.digests import shown_pixels
@@ -51,6 +50,8 @@ if TYPE_CHECKING:
     from cleanset.studies.robustness.answering import AnsweringModel
 
 
+NOT_TESTED = "not tested: not a mean over images, or one of the two models chose all images"
+"""Reason for a missing p-value."""
 DEFAULTS: dict[str, object] = {family.name: {"names": list(family.default_names)} for family in FAMILIES}
 """Without a params file: the 15 corruptions at five severities, the 10 perturbations, and no scenarios."""
 
@@ -305,7 +306,7 @@ def _differences(family: Family, differences: Iterable[Difference], selection: s
     rows = [
         (
             (each.model, each.other),
-            [family.cell(each), Cell(p_value(each.p_holm))],
+            [family.cell(each), p_cell(each.p_holm, NOT_TESTED)],
         )
         for each in whole
         if each.measure == first and each.selection == selection

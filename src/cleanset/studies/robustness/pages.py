@@ -14,10 +14,10 @@ from jinja2 import UndefinedError
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.evaluation.measures import Measure, images_text
+from cleanset.evaluation.measures import NOT_MEASURED, Measure, images_text
 from cleanset.evaluation.measures import read_measures as read_lines
 from cleanset.evaluation.notes import Note
-from cleanset.evaluation.table import Cell, MeasureTable
+from cleanset.evaluation.table import Cell, MeasureTable, measure_cell
 from cleanset.images.preprocessing import jpeg
 from cleanset.plumbing.files import replacing, write_text
 from cleanset.plumbing.validation import check_known, shown
@@ -242,7 +242,8 @@ def _rows(
 
     `columns`: the values of the field `column` that have a cell.
     """
+    missing = measure_cell(NOT_MEASURED)
     cells: dict[str, dict[str, Cell]] = {}
     for each in lines:
         cells.setdefault(getattr(each, label), {})[getattr(each, column)] = family.cell(each)
-    return [((name,), [found.get(each, Cell()) for each in columns]) for name, found in cells.items()]
+    return [((name,), [found.get(each, missing) for each in columns]) for name, found in cells.items()]

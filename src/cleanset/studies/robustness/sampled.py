@@ -92,7 +92,7 @@ def ratio_to(reference: Sampled, own: Sampled, answers: float) -> Sampled:
     # means of whole numbers are sums again but for rounding
     if np.rint(reference.value * answers) >= MIN_REFERENCE_SUM:
         return own / reference
-    return Sampled(float("nan"), np.full_like(own.draws, np.nan))
+    return Sampled(np.nan, np.full_like(own.draws, np.nan))
 
 
 def undefined_names(values: Mapping[str, Sampled], over: Iterable[str]) -> list[str]:
@@ -101,8 +101,13 @@ def undefined_names(values: Mapping[str, Sampled], over: Iterable[str]) -> list[
 
 
 def constant(value: float, resamples: Resamples) -> Sampled:
-    """A number that does not depend on the images, such as a published error; NaN for a statistic that is missing."""
+    """A number that does not depend on the images, such as a published error."""
     return Sampled(value, np.full(len(resamples.counts), value))
+
+
+def undefined(measure: str, problem: str, resamples: Resamples) -> Sampled:
+    """A measure that is undefined, with the reason."""
+    return constant(np.nan, resamples).named(measure, problem=problem)
 
 
 def sampled_means(

@@ -35,7 +35,15 @@ from cleanset.studies.robustness.corruptions.params import (
     corruptions_of,
 )
 from cleanset.studies.robustness.results import FamilyStudy, shares
-from cleanset.studies.robustness.sampled import Sampled, constant, mean_of, ratio_to, sampled_means, undefined_names
+from cleanset.studies.robustness.sampled import (
+    Sampled,
+    constant,
+    mean_of,
+    ratio_to,
+    sampled_means,
+    undefined,
+    undefined_names,
+)
 from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 
 ALEXNET_ERRORS: Mapping[str, Sequence[float]] = PUBLISHED_NUMBERS["alexnet_errors"]
@@ -111,14 +119,14 @@ class CorruptionStudy(FamilyStudy):
             yield self._effective_robustness(role, chosen, resamples)
         if self.measures.reference == PUBLISHED_REFERENCE and not self.images.classes.is_imagenet:
             problem = "no mCE without a reference: name a model in measures.corruptions.reference"
-            yield from (constant(np.nan, resamples).named(name, problem=problem) for name in self._mean_ces())
+            yield from (undefined(name, problem, resamples) for name in self._mean_ces())
         elif tuple(self.wanted.severities) == SEVERITIES:
             yield from self._ratios(role, chosen, resamples, errors)
         else:
             found = ", ".join(map(str, self.wanted.severities))
             missing = ", ".join(str(each) for each in SEVERITIES if each not in self.wanted.severities)
             problem = f"no mCE: severities {found}; CE needs 1 to 5, and lacks {missing}"
-            yield from (constant(np.nan, resamples).named(name, problem=problem) for name in self._mean_ces())
+            yield from (undefined(name, problem, resamples) for name in self._mean_ces())
 
     def _mean_ces(self) -> Iterator[str]:
         """The mean CE of each benchmark that some of the corruptions are of, if the reference has errors on it."""
@@ -212,11 +220,11 @@ class CorruptionStudy(FamilyStudy):
         """mCE, over the named corruptions, or the reason why it is undefined; `what`: a word before mCE and CE."""
         if not over:
             problem = f"no {what}mCE: no corruptions to take the mean over"
-            return constant(np.nan, resamples).named(measure, problem=problem)
+            return undefined(measure, problem, resamples)
         if lacking := undefined_names(ces, over):
             found = f"{len(lacking)} of {len(over)} corruptions have no {what}CE: {', '.join(lacking)}"
             problem = f"no {what}mCE: {found}"
-            return constant(np.nan, resamples).named(measure, problem=problem)
+            return undefined(measure, problem, resamples)
         return mean_of(ces, over).named(measure)
 
     def _null(self, role: str, name: str, chosen: Chosen, resamples: Resamples) -> Sampled:

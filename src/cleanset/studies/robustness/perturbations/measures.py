@@ -24,7 +24,7 @@ from cleanset.studies.robustness.perturbations.params import (
     Perturbations,
 )
 from cleanset.studies.robustness.results import FamilyStudy, shares
-from cleanset.studies.robustness.sampled import Sampled, constant, mean_of, ratio_to, sampled_means, undefined_names
+from cleanset.studies.robustness.sampled import Sampled, mean_of, ratio_to, sampled_means, undefined, undefined_names
 
 LISTED = 5
 """Classes of a top-5 list."""
@@ -135,7 +135,7 @@ class PerturbationStudy(FamilyStudy):
         names = self.wanted.names
         if lacking := [name for name in PERTURBATIONS if name not in names]:
             problem = f"no mean FP: {len(lacking)} of its 10 perturbations were not measured: {', '.join(lacking)}"
-            yield constant(np.nan, resamples).named("mean_fp", problem=problem)
+            yield undefined("mean_fp", problem, resamples)
         for definition, suffix in DEFINITION_SUFFIXES.items():
             for kind in KINDS if self.images.classes.has_top5 else KINDS[:1]:
                 means = self._means(role, kind, definition, chosen=chosen, resamples=resamples)

@@ -16,7 +16,7 @@ from cleanset.statistics.basics import Floats
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness.answer_arrays import Chosen
 from cleanset.studies.robustness.results import DEFINITIONS, Definition, FamilyStudy
-from cleanset.studies.robustness.sampled import Sampled, constant, mean_of, sampled_means
+from cleanset.studies.robustness.sampled import Sampled, mean_of, sampled_means, undefined
 from cleanset.studies.robustness.scenarios.by_image import by_image
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, ScenarioMeasures, Scenarios
 from cleanset.studies.robustness.scenarios.regression import FACTORS, baseline_first, regression
@@ -119,7 +119,7 @@ class ScenarioStudy(FamilyStudy):
         for definition in DEFINITIONS:
             name = f"score_{definition}"
             if (problem := self._problem_of_score(role, classes)) is not None:
-                yield constant(np.nan, resamples).named(name, problem=problem)
+                yield undefined(name, problem, resamples)
                 continue
             trained = self.trained_accuracies(role) if self.measures.inner == "trained" else None
             yield sampled_score(correct, nulls[:, 1], definition, resamples=resamples, trained=trained).named(name)

@@ -14,7 +14,7 @@ import pandas as pd
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness.answer_arrays import Chosen
 from cleanset.studies.robustness.results import MIN_IMAGES, FamilyStudy
-from cleanset.studies.robustness.sampled import Sampled, constant, sampled_means
+from cleanset.studies.robustness.sampled import Sampled, sampled_means, undefined
 from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 from cleanset.studies.robustness.watermarks.params import CARTON, WATERMARK
 
@@ -42,7 +42,7 @@ class WatermarkStudy(FamilyStudy):
         carton = self.carton
         if carton is None:
             for measure in ("carton_gap", "to_carton"):
-                yield constant(np.nan, resamples).named(measure, problem=f"the classes have no carton ({CARTON})")
+                yield undefined(measure, f"the classes have no carton ({CARTON})", resamples)
             return
         yield self._carton_gap(role, chosen & (self.images.class_indices == carton), resamples)
         yield self._to_carton(role, chosen, resamples, carton=carton)
@@ -68,7 +68,7 @@ class WatermarkStudy(FamilyStudy):
         count = int(cartons.sum())
         if count < MIN_IMAGES:
             problem = f"{count} image{'' if count == 1 else 's'} of carton; intervals need {MIN_IMAGES} or more"
-            return constant(np.nan, resamples).named("carton_gap", problem=problem)
+            return undefined("carton_gap", problem, resamples)
         # images are drawn within classes, so that each resample has as many of this one
         of_cartons = self.images.resample(cartons)
         with_watermark = self._accuracy(role, WATERMARK, cartons, of_cartons)
