@@ -54,7 +54,7 @@ NOTES = {
     "number of images": "4 of 2 classes",
     "selection": "chosen among the images that standard classifies correctly",
     "settings": "predictions among 1,000 classes",
-    "intervals": "95 %, Wilson; of confidence Student's t",
+    "intervals": "95 %, Wilson; of confidence Student's t; ECE has none: 15 bins, debiased",
     "tests": "p of McNemar's exact test, two-sided, against dice",
     "limits": f"A trial, 5 % of it. {CHOSE} {RANDOM}",
 }

@@ -2,6 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import date
+from fractions import Fraction
+from unittest.mock import Mock
 
 import pytest
 from rich.console import Console, RenderableType
@@ -18,6 +21,11 @@ from cleanset.review.terminal import grid
 from cleanset.scoring.parts import FinishedPart
 from cleanset.statistics.formats import p_value
 from cleanset.statistics.raters import coefficient_text
+from cleanset.studies.contest import report as contest_report
+from cleanset.studies.contest.courses import DefenceStanding
+from cleanset.studies.contest.standing import Standing
+from cleanset.studies.robustness import further_models
+from cleanset.studies.robustness.further_models import FurtherMember
 
 WIDTH = 80
 NAME = "a-name-of-45-characters-without-any-blank-xxx"
@@ -69,6 +77,28 @@ WORK = Work(
     is_bound=True,
 )
 
+DEFENCE = DefenceStanding(
+    name=f"{NAME}/defence-12345",
+    status="awaiting",
+    staked_on=date(2026, 11, 30),
+    broken_in=date(2026, 12, 7),
+    shares={NAME: Fraction(1234567, 8901234)},
+    open_until="2026-12-31",
+)
+STANDING = Standing(
+    on=date(2026, 12, 7),
+    contest=Mock(),
+    defences=[DEFENCE],
+    attackers={},
+    defenders={NAME: Fraction(1234567, 8901234)},
+    left_out={NAME: "12345 of 23456 controls are answered otherwise"},
+    notes=(),
+    head="f" * 64,
+)
+FURTHER = FurtherMember(
+    role=NAME, model=NAMES, classes=12345, weights=f"{NAME}/{NAME}.pth", found="f" * 64, pinned="e" * 64, state="there"
+)
+
 TABLES: Mapping[str, tuple[Callable[[], RenderableType], list[str]]] = {
     "measures": (
         lambda: measures().in_terminal(),
@@ -88,6 +118,8 @@ TABLES: Mapping[str, tuple[Callable[[], RenderableType], list[str]]] = {
         lambda: grid(("reviewers", "images", "agreement", "kappa", "AC1"), AGREEMENT),
         ["12,345", "98.7 %", "-0.12", "(-0.99 to", "-0.12)"],
     ),
+    "standing of a contest": (lambda: contest_report.as_text(STANDING), ["1234567/8901234", "2026-11-30", "12345"]),
+    "further models": (lambda: further_models.as_table([FURTHER]), ["12345", "f" * 64]),
     "plan": (
         lambda: plan_text(Plan(name="x", works=[WORK])), ["987,155", "of 999,500", "99,500", "≤ 1,000 T", "91.4 d"],
     ),

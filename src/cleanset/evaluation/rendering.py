@@ -36,7 +36,7 @@ REFERENCE_ROW = "the others are compared with it"
 NO_ANSWERS = "not known which images it misclassifies"
 UNTESTED = "not tested"
 """Reasons for no difference and no p-value."""
-CONFIDENCE_INTERVAL = "of confidence Student's t"
+CONFIDENCE_INTERVAL = "of confidence Student's t; ECE has none: 15 bins, debiased"
 DIFFERENCE_INTERVAL = "of differences Newcombe's for pairs"
 
 

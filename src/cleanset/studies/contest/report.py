@@ -61,8 +61,10 @@ def as_text(standing: Standing) -> Group:
             "\n".join(f"{what} {date}" for what, date in dates.items() if date),
             "\n".join(shares),
         )
-    for column in table.columns[:3]:
+    for column in table.columns[1:3]:
         column.no_wrap = True
+    for column in (table.columns[0], table.columns[3]):
+        column.overflow = "fold"
     return Group(table, *map(Text, notes_below(standing)))
 
 
