@@ -26,7 +26,7 @@ from cleanset.evaluation.factors import (
     read_annotations,
 )
 from cleanset.evaluation.measured_models import measured_model
-from cleanset.evaluation.rendering import as_text, factors_for_paper
+from cleanset.evaluation.rendering import as_text, factor_table, factors_for_paper
 from cleanset.evaluation.sets import EvaluationImage, EvaluationSet
 
 ANNOTATED = {
@@ -163,6 +163,12 @@ def test_the_tables_have_every_factor(stored: Path) -> None:
     # the three most accurate models
     assert lines[at].split() == ["error", "ratio", "by", "factor", "images", "#1", "#2", "#3"]
     assert lines[at + 1].split() == ["pose", "4", "1.17", "1.17", "1.17"]
+    assert "counted as independent" not in caught.get()
+    # two images of one group
+    grouped = replace(images, items=[replace(each, group="one") for each in images.items])
+    of_groups = [measured_model("a", predictions, grouped, {})]
+    assert factor_table(of_groups).caption.endswith("Images are counted as independent, those of one group, too.")
+    assert "counted as independent" in dict(factors_for_paper(grouped, of_groups).notes)["intervals"]
     text = factors_for_paper(images, rows).in_form("csv").splitlines()
     assert text[0].startswith("factor,images,a,b,c,d,no value,set,version,digest,")
     assert [row.partition(",")[0] for row in text[1:17]] == list(FACTORS)

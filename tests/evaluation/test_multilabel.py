@@ -15,6 +15,7 @@ from cleanset.evaluation.arguments import Arguments
 from cleanset.evaluation.evaluate import run
 from cleanset.evaluation.multilabel import SetLabels, labels_from, multilabel_accuracies
 from cleanset.evaluation.rendering import as_text, write_page
+from cleanset.statistics.groups import Units, share_interval
 from cleanset.statistics.shares import wilson
 from tests.dataset.label_files import ANNOTATIONS, PROPOSED, write_sources
 from tests.sets.conftest import FILES
@@ -51,6 +52,17 @@ def test_the_definitions() -> None:
     assert found["vasudevan"].value == pytest.approx((1 + 1 + 0) / 3)
     assert found["vasudevan"].interval is None
     assert found["shankar"].interval == wilson(2, 4)
+
+
+def test_shares_of_images_are_by_groups() -> None:
+    groups = {"a": "one", "b": "one", "c": "two", "d": "two", "e": ""}
+    found = {each.definition.name: each for each in multilabel_accuracies(PREDICTED, LABELS, groups)}
+    # a and b are wrong, c and e: correct and wrong
+    units = Units.of(["one", "one", "two", ""])
+    assert found["shankar"].interval == pytest.approx(share_interval([True, False, True, False], units))
+    assert found["shankar"].interval != pytest.approx(wilson(2, 4))
+    assert found["real"].interval is None
+    assert found["vasudevan"].interval is None
 
 
 def test_the_authors_own_file_comes_first() -> None:

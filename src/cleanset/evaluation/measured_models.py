@@ -94,7 +94,9 @@ def measured_model(
         record=record,
         path=path,
         multilabel=multilabel_accuracies(
-            dict(zip(predictions["file"].tolist(), predictions["prediction"].tolist(), strict=True)), images.labels
+            dict(zip(predictions["file"].tolist(), predictions["prediction"].tolist(), strict=True)),
+            images.labels,
+            group_of,
         ),
         correct=correct,
         chose_images=name == images.selected_by or _has_confidences(predictions, images),

@@ -5,13 +5,14 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from pydantic import JsonValue
 
 from cleanset.dataset.label_sources import ImageLabels, read_sources
 from cleanset.evaluation.measures import Measure
 from cleanset.image_ids import check_matched, image_id_in
-from cleanset.statistics.shares import wilson
+from cleanset.statistics.groups import Units, share_interval
 
 REASSESSED = "real"
 """The reassessed labels that a set came with, as a source."""
@@ -133,8 +134,12 @@ def labels_from(folder: Path, files: Collection[str], own: SetLabels) -> SetLabe
     return SetLabels(original=own.original, sources={**own.sources, **of_sources})
 
 
-def multilabel_accuracies(predicted: Mapping[str, int], labels: SetLabels) -> list[MultiLabelAccuracy]:
+def multilabel_accuracies(
+    predicted: Mapping[str, int], labels: SetLabels, group_of: Mapping[str, str] = MappingProxyType({})
+) -> list[MultiLabelAccuracy]:
     """The accuracies by each definition whose source has any of the images; `predicted`: class index by file.
+
+    `group_of`: the group of each image, by file; empty where no two share one.
 
     None without labels of further studies: those that a set came with are of one class each but for tier relaxed.
     """
@@ -144,16 +149,20 @@ def multilabel_accuracies(predicted: Mapping[str, int], labels: SetLabels) -> li
     for definition in DEFINITIONS:
         source = next((name for name in definition.sources if labels.sources.get(name)), None)
         if source is not None:
-            accuracy = _accuracy(definition, source, predicted, labels)
+            accuracy = _accuracy(definition, source, predicted, labels, group_of)
             found += [] if accuracy is None else [accuracy]
     return found
 
 
 def _accuracy(
-    definition: Definition, source: str, predicted: Mapping[str, int], labels: SetLabels
+    definition: Definition,
+    source: str,
+    predicted: Mapping[str, int],
+    labels: SetLabels,
+    group_of: Mapping[str, str],
 ) -> MultiLabelAccuracy | None:
     """The accuracy by a definition; None where no image counts."""
-    counts: dict[int, list[bool]] = defaultdict(list)
+    is_correct: dict[str, bool] = {}
     for file, of_image in labels.sources[source].items():
         if definition.leaves_out_problematic and of_image.problematic:
             continue
@@ -161,17 +170,19 @@ def _accuracy(
         if source == REASSESSED and not of_image.classes:
             continue
         accepted = of_image.classes + (of_image.unclear if definition.counts_unclear else ())
-        counts[labels.original[file] if definition.is_mean_of_classes else 0].append(predicted[file] in accepted)
-    images = sum(map(len, counts.values()))
-    if not images:
+        is_correct[file] = predicted[file] in accepted
+    if not is_correct:
         return None
-    correct = sum(map(sum, counts.values()))
-    share = math.fsum(sum(each) / len(each) for each in counts.values()) / len(counts)
+    flags = list(is_correct.values())
+    share = sum(flags) / len(flags)
+    interval = None
+    if definition.is_mean_of_classes:
+        of_classes: dict[int, list[bool]] = defaultdict(list)
+        for file, each in is_correct.items():
+            of_classes[labels.original[file]].append(each)
+        share = math.fsum(sum(each) / len(each) for each in of_classes.values()) / len(of_classes)
+    else:
+        interval = share_interval(flags, Units.of([group_of.get(file, "") for file in is_correct]))
     return MultiLabelAccuracy.of(
-        share,
-        None if definition.is_mean_of_classes else wilson(correct, images),
-        definition=definition,
-        source=source,
-        images=images,
-        correct=correct,
+        share, interval, definition=definition, source=source, images=len(flags), correct=sum(flags)
     )

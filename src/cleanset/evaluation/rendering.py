@@ -160,11 +160,15 @@ MEANING_OF_RATIOS = (
 )
 
 
+INDEPENDENT = " Images are counted as independent, those of one group, too."
+
+
 def factor_table(order: Sequence[MeasuredModel]) -> MeasureTable:
     """The error ratio of each model by factor, with the images that have it."""
     shown = order[:MAX_RATIOS]
     titles = [f"#{rank}" for rank in range(1, len(shown) + 1)]
-    others = "" if len(order) <= MAX_RATIOS else " Of more models the JSON has them."
+    others = INDEPENDENT if order[0].group_of else ""
+    others += "" if len(order) <= MAX_RATIOS else " Of more models the JSON has them."
     return MeasureTable(("error ratio by factor",), ["images", *titles], _ratios(shown), MEANING_OF_RATIOS + others)
 
 
@@ -185,7 +189,9 @@ def factors_for_paper(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> M
         _ratios(order),
         caption="Error ratio by factor of ImageNet-X, with 95 % intervals by bootstrap",
         notes=[
-            note._replace(text=f"{percent(LEVEL, 0)}, bootstrap within classes") if note.name == "intervals" else note
+            note._replace(text=f"{percent(LEVEL, 0)}, bootstrap within classes.{INDEPENDENT if images.units else ''}")
+            if note.name == "intervals"
+            else note
             for note in evaluation_notes(images, order, "")
         ],
     )
@@ -310,6 +316,6 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
         max_rows=MAX_ROWS,
         names=images.classes.names,
         factors=_ratios(order) if images.factors is not None else [],
-        meaning_of_ratios=MEANING_OF_RATIOS,
+        meaning_of_ratios=MEANING_OF_RATIOS + (INDEPENDENT if images.units else ""),
     )
     write_text(folder / PAGE, text)

@@ -98,7 +98,7 @@ PROBLEMS = {
     **dict.fromkeys(("clean_accuracy", "clean_error", "error", "queries"), NO_IMAGE),
     **dict.fromkeys(DISTANCES, NO_SUCCESS),
     "success": "no image is classified correctly",
-    "converged": "of no correctly classified image it is known",
+    "converged": "the attack does not tell it, or no image is classified correctly",
     "reached": NO_BALL,
     "robust_accuracy": f"bounds alone are known: {NO_GRADIENT}, or there are signs of gradient masking",
     "robust_low": NO_GRADIENT,
