@@ -291,8 +291,8 @@ class Row:
     """What the probe tells of a network on the images."""
 
     name: str
-    untrusted: int
-    """Images with a sign; all of them with one that is of the model."""
+    with_sign: int
+    """Images with a sign; all of them with one that is of the model. With a sign on more than half, none is trusted."""
     bounds: str
     """The images that withstand the probe's searches, of which the untrusted ones may not."""
     own: int
@@ -319,10 +319,11 @@ def measured(name: str, network: nn.Module, side: int, undefended: nn.Module, fi
     files = {file for each in found.seen for file in each.images or names}
     broken = np.any([each.success for each in found.searches.values()] or [np.zeros(len(names), bool)], axis=0)
     left = {file for file, flag in zip(names, broken, strict=True) if not flag}
+    trusted = left - files if 2 * len(files) <= len(names) else set()
     return Row(
         name=name,
-        untrusted=len(files),
-        bounds=f"{len(left - files)} to {len(left)}" if files else str(len(left)),
+        with_sign=len(files),
+        bounds=f"{len(trusted)} to {len(left)}" if files else str(len(left)),
         own=own,
         kept=float(near.kept.min()),
         unexplained=float(np.nan_to_num(near.unexplained).max()),
@@ -389,12 +390,12 @@ def main() -> None:
     print_machine("torch", "timm")
     print_table(
         "Honest and masked networks",
-        ("kind", "network", f"untrusted of {IMAGES}", "withstand", "own search", "kept", "unexplained", "signs"),
+        ("kind", "network", f"sign, of {IMAGES}", "withstand", "own search", "kept", "unexplained", "signs"),
         [
             (
                 kind,
                 row.name,
-                str(row.untrusted),
+                str(row.with_sign),
                 row.bounds,
                 str(row.own),
                 f"{row.kept:.2f}",

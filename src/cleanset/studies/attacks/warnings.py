@@ -72,11 +72,12 @@ class WarningRecord(BaseModel):
 
     @property
     def trust(self) -> Trust:
-        """The images whose gradient can be trusted."""
-        if any(each.images is None for each in self.warnings):
+        """The images whose gradient can be trusted: none if more than half of the probed ones have a sign."""
+        images = frozenset(file for each in self.warnings for file in each.images or ())
+        # what misleads on most images misleads on the others, too, where the probe does not see it
+        if any(each.images is None for each in self.warnings) or 2 * len(images) > len(self.files):
             return Trust(checked=frozenset(), untrusted=None)
-        images = (file for each in self.warnings for file in each.images or ())
-        return Trust(checked=frozenset(self.files), untrusted=frozenset(images))
+        return Trust(checked=frozenset(self.files), untrusted=images)
 
     @property
     def probed(self) -> ProbedImages | None:
