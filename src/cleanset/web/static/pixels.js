@@ -21,15 +21,33 @@
   // The nearest place, in CSS pixels, that is a whole number of device pixels.
   globalThis.wholePixels = (at) => Math.round(at * devicePixelRatio) / devicePixelRatio;
 
+  // CSS pixels in a unit of the grid to which the browser rounds what it paints: a device pixel, but a CSS pixel where the
+  // ratio is emulated by developer tools. Lengths have the same grid, in parts of 64.
+  const PROBE = 0.3;
+  const CSS_PROBE = Math.floor(64 * PROBE) / 64;
+  const units = new Map(); // by pixel ratio
+  function paintedUnit() {
+    if (!units.has(devicePixelRatio)) {
+      const probe = document.body.appendChild(document.createElement("i"));
+      probe.style.cssText = `position: absolute; width: ${PROBE}px`;
+      const isCss = Math.abs(probe.getBoundingClientRect().width - CSS_PROBE) < 1e-4; // or the ratio is whole
+      probe.remove();
+      units.set(devicePixelRatio, isCss ? 1 : 1 / devicePixelRatio);
+    }
+    return units.get(devicePixelRatio);
+  }
+
   // Shows the image with `factor` device pixels for each of its own, `left` and `top` in CSS pixels from the element in
-  // which it is positioned. Only where the factor is no whole number does the browser smooth.
-  // By a transform, since browsers round layout to 1/64 of a CSS pixel, and would smooth the edges.
+  // which it is positioned. Only where the factor is no whole number does the browser smooth. The scale of its own lengths.
   globalThis.placeAtPixels = (image, [width, height], factor, left, top) => {
+    const unit = paintedUnit();
+    const scale = 1 / (devicePixelRatio * unit);
     Object.assign(image.style, {
-      position: "absolute", left: "0", top: "0", width: `${factor * width}px`, height: `${factor * height}px`,
+      position: "absolute", left: "0", top: "0", width: `${factor * width * unit}px`, height: `${factor * height * unit}px`,
       imageRendering: Number.isInteger(factor) ? "pixelated" : "auto", transformOrigin: "0 0",
-      transform: `translate(${left}px, ${top}px) scale(${1 / devicePixelRatio})`,
+      transform: `translate(${left}px, ${top}px) scale(${scale})`,
     });
+    return scale;
   };
 
   // --- a frame: an image at its own pixels, with what is drawn on it, of which it says meanwhile how much has come ----
@@ -49,6 +67,28 @@
 
   globalThis.frameOf = (file, alt, kind = "") => `<span class="frame ${kind}"><img data-file="${file}" alt="${alt}"></span>`;
 
+  // Where the frame is in what it scrolls with, in CSS pixels of the window.
+  function placeOfFrame(frame) {
+    const { left, top } = frame.getBoundingClientRect();
+    const place = [left + scrollX, top + scrollY];
+    for (let around = frame.parentElement; around !== document.documentElement; around = around.parentElement) {
+      place[0] += around.scrollLeft;
+      place[1] += around.scrollTop;
+    }
+    return place;
+  }
+
+  // By frame: how its image is shown, and where the frame was then.
+  const placed = new Map();
+  // Whatever comes late and moves a frame (another image, a line, a font) would leave its image between device pixels.
+  function followFrames() {
+    for (const [frame, { shown, place }] of placed) {
+      if (!frame.isConnected) placed.delete(frame);
+      else if (placeOfFrame(frame).some((at, axis) => at !== place[axis])) showAtPixels(frame, ...shown);
+    }
+    if (placed.size > 0) requestAnimationFrame(followFrames);
+  }
+
   // Shows the image in its frame, which gets its size; where the room in CSS pixels is smaller, that of the room, and the
   // image is scrolled. Whether it is.
   globalThis.showAtPixels = (frame, [width, height], factor, room = { width: Infinity, height: Infinity }) => {
@@ -57,17 +97,13 @@
     Object.assign(frame.style, { left: "0", top: "0", width: `${Math.min(across, room.width)}px`, height: `${Math.min(down, room.height)}px` });
     if (isCut) frame.tabIndex = 0; // to be scrolled by keys, too
     else frame.removeAttribute("tabindex");
-    // browsers paint what is transformed from a whole CSS pixel: the frame is moved there, and the image by the rest
-    const { left, top } = frame.getBoundingClientRect();
-    const scrolled = [scrollX, scrollY];
-    for (let around = frame.parentElement; around !== document.documentElement; around = around.parentElement) {
-      scrolled[0] += around.scrollLeft;
-      scrolled[1] += around.scrollTop;
-    }
+    // browsers paint what is transformed from a whole unit: the frame is moved there, and the image by the rest
+    const unit = paintedUnit();
     const [near, rest] = [[], []];
-    [left + scrolled[0], top + scrolled[1]].forEach((at, axis) => {
-      near[axis] = Math.round(at) - at;
-      rest[axis] = wholePixels(Math.round(at)) - Math.round(at);
+    placeOfFrame(frame).forEach((at, axis) => {
+      const whole = Math.round(at / unit) * unit;
+      near[axis] = whole - at;
+      rest[axis] = wholePixels(whole) - whole;
     });
     Object.assign(frame.style, { left: `${near[0]}px`, top: `${near[1]}px` });
     placeAtPixels(frame.querySelector("img"), [width, height], factor, ...rest);
@@ -78,6 +114,8 @@
         width: `${(1 - 2 * inset) * across}px`, height: `${(1 - 2 * inset) * down}px`,
       });
     }
+    if (placed.size === 0) requestAnimationFrame(followFrames);
+    placed.set(frame, { shown: [[width, height], factor, room], place: placeOfFrame(frame) });
     return isCut;
   };
 

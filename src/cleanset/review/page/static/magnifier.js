@@ -64,8 +64,8 @@ function look() {
   ratio.textContent = `${100 * factor} %`;
   // from the window's corner, and cut to the frame: in a frame that is not on whole pixels the browser would smooth
   const place = corner.map((at, axis) => wholePixels(at + PIXELS / 2 - middle[axis]));
-  placeAtPixels(full, size, factor, ...place);
-  const cut = place.map((at, axis) => [(corner[axis] - at) * devicePixelRatio, (corner[axis] + PIXELS - at) * devicePixelRatio]);
+  const scale = placeAtPixels(full, size, factor, ...place);
+  const cut = place.map((at, axis) => [(corner[axis] - at) / scale, (corner[axis] + PIXELS - at) / scale]);
   const [[near, far], [high, low]] = cut;
   full.style.clipPath = `polygon(${near}px ${high}px, ${far}px ${high}px, ${far}px ${low}px, ${near}px ${low}px)`;
 }
