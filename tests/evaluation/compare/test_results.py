@@ -152,6 +152,7 @@ def test_the_first_field_that_differs() -> None:
             f"{SHORT_B} and {'c' * 12}…; their ranks depend on it",
         ),
         ({"precision": "float32"}, "with another precision: float64 and float32; their ranks depend on it"),
+        ({"preprocessing": "given in Python"}, "with the same preprocessing and the same numbers"),
         ({}, "with the same preprocessing and the same numbers"),
     ],
 )

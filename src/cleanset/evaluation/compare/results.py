@@ -233,10 +233,16 @@ def _between(other: ModelRow, row: ModelRow) -> str:
         ("precision", "another precision"),
     ):
         before, now = (getattr(each.facts, field) for each in (other, row))
-        if before != now:
+        # two names of one preprocessing are one preprocessing
+        if before != now and not (field == "preprocessing" and _has_same_pixels(other, row)):
             return f"with {title}: {_short(before)} and {_short(now)}; their ranks depend on it"
     same = all(row.values[key] == other.values[key] for key in row.values.keys() & other.values.keys())
     return "with the same preprocessing" + (" and the same numbers" if same else ", but with other numbers")
+
+
+def _has_same_pixels(other: ModelRow, row: ModelRow) -> bool:
+    digest = row.facts.preprocessing_sha256
+    return digest is not None and digest == other.facts.preprocessing_sha256
 
 
 def _short(value: str | None) -> str:
