@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.statistics.formats import decimal, interval_text, p_value, percent, rounded_p
+from cleanset.statistics.formats import counted, decimal, interval_text, p_value, percent, rounded_p
 
 SOURCE = Path(__file__).parents[2] / "src" / "cleanset"
 DIGITS = re.compile(r"\.(\d+|\{\})[fFeE%]")
@@ -55,6 +55,17 @@ DRAWN = (
 )  # fmt: skip
 def test_p_values(value: float | None, text: str) -> None:
     assert p_value(value) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "text"),
+    [
+        (0, "image", "0 images"), (1, "image", "1 image"), (1200, "class", "1,200 classes"), (1, "class", "1 class"),
+        (2, "simulated person", "2 simulated people"),
+    ],
+)  # fmt: skip
+def test_numbers_of_things(count: int, noun: str, text: str) -> None:
+    assert counted(count, noun) == text
 
 
 def test_shares() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cleanset.api.results import MeasureResults
 from cleanset.errors import needs_extra
 from cleanset.sets.image_set import ImageSet
+from cleanset.statistics.formats import counted
 
 if TYPE_CHECKING:
     from cleanset.sets.verify import Verification
@@ -30,7 +31,7 @@ def hints(
         found = tool.write(str(images), None if page is None else Path(page), most=most, text=text)
     rows = pd.read_csv(StringIO(tool.as_csv(found)), keep_default_na=False)
     return MeasureResults(
-        name=f"hints at {found.count:,} images of {found.source}",
+        name=f"hints at {counted(found.count, 'image')} of {found.source}",
         text=tool.as_table(found),
         tables=[],
         rows=rows,

@@ -25,6 +25,7 @@ from cleanset.edition.options import (
 )
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.statistics.formats import counted
 
 commands = typer.Typer()
 
@@ -212,8 +213,9 @@ def compare(
     from cleanset.evaluation.compare import report as tool
 
     if len(paths) != 2:
-        found = "1 path" if len(paths) == 1 else f"{len(paths)} paths"
-        raise CleansetError(f"compare: {found}; expected two, or two or more results of models (JSON)")
+        raise CleansetError(
+            f"compare: {counted(len(paths), 'path')}; expected two, or two or more results of models (JSON)"
+        )
     result = tool.run(paths[0], paths[1], Edition(edition) if edition else None, role=model, most=most)
     typer.echo(result.render(as_json))
     raise typer.Exit(0 if result.same else 1)

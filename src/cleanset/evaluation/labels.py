@@ -32,6 +32,7 @@ from cleanset.plumbing.json_files import JsonObject
 from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import one_set, read_set
 from cleanset.sets.manifest import MANIFEST
+from cleanset.statistics.formats import counted
 
 ORIGINAL = "ilsvrc"
 
@@ -169,7 +170,7 @@ def _check_imagenet(classes: ClassTable, where: str) -> None:
 
 def as_text(report: LabelReport) -> Group:
     """The two tables with their counts; fits into 80 columns."""
-    parts: list[RenderableType] = [Text(f"{report.name}: {len(report.images):,} images"), Text(counts(report))]
+    parts: list[RenderableType] = [Text(f"{report.name}: {counted(len(report.images), 'image')}"), Text(counts(report))]
     parts += [Text(), sources_table(report).in_terminal(), Text(), agreement_table(report).in_terminal(), Text()]
     parts += [Text(each.caption) for each in (sources_table(report), agreement_table(report))]
     parts += [Text(), *(Text(_origin(each)) for each in report.sources)]

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from cleanset.evaluation.comparability import CLEAN_ACCURACY, SHOWN_DIGITS, ComparabilityCard
 from cleanset.plumbing.json_files import JsonMapping
+from cleanset.statistics.formats import counted
 
 
 class Note(NamedTuple):
@@ -96,7 +97,7 @@ def table_notes(
         "set": images.name,
         "version": images.version or NO_RELEASE,
         "digest": f"{of_files}images {card.images.sha256[:SHOWN_DIGITS]}",
-        "number of images": count or f"{card.images.count:,} of {classes:,} {'class' if classes == 1 else 'classes'}",
+        "number of images": count or f"{card.images.count:,} of {counted(classes, 'class')}",
         "selection": images.selection or UNKNOWN_SELECTION,
         "settings": _settings_of(card),
         "intervals": "; ".join(filter(None, [card.interval.text, intervals])),

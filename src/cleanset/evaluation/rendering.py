@@ -21,7 +21,7 @@ from cleanset.evaluation.sets import EvaluationSet
 from cleanset.evaluation.table import Cell, MeasureTable, cell, measure_cell, p_cell
 from cleanset.plumbing.files import write_text
 from cleanset.statistics.basics import LEVEL
-from cleanset.statistics.formats import percent
+from cleanset.statistics.formats import counted, percent
 
 # models that get a column each in the tables of classes and confusions; of more, the mean or the sum
 MAX_COLUMNS = 6
@@ -71,11 +71,8 @@ def all_notes(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> list[str]
 
 def about(images: EvaluationSet) -> Iterator[str]:
     """The size of the set, the reference that it was checked against, and an order that surprises, in lines."""
-    count = len(images.items)
-    classes = images.class_count
-    of_classes = f"{classes:,} {'class' if classes == 1 else 'classes'}"
     groups = "" if images.units is None else f", {images.units.number}"
-    yield f"{count:,} {'image' if count == 1 else 'images'}, {of_classes}{groups}"
+    yield f"{counted(len(images.items), 'image')}, {counted(images.class_count, 'class')}{groups}"
     if images.checked is not None:
         yield f"SHA-256 of every image as in {images.checked}"
     if statement := order_statement(images.classes):

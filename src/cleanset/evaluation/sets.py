@@ -38,6 +38,7 @@ from cleanset.sets.description import UNPUBLISHED, in_random_order, notices_of
 from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import one_set, read_image, read_regular_file, read_release, read_set
 from cleanset.sets.manifest import MANIFEST, Entry
+from cleanset.statistics.formats import counted
 from cleanset.statistics.groups import Units
 
 _INDEX = re.compile(r"[0-9]{1,4}", re.ASCII)
@@ -230,7 +231,7 @@ class EvaluationSet:
 
     def about(self) -> list[str]:
         """The numbers of images and classes, and the notes, in lines."""
-        return [f"{len(self.items):,} images of {self.class_count:,} classes", *self.notes]
+        return [f"{counted(len(self.items), 'image')} of {counted(self.class_count, 'class')}", *self.notes]
 
     def only(self, files: Container[str]) -> Self:
         """The same with some of the images alone."""

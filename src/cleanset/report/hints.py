@@ -41,7 +41,7 @@ from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import check_outside, one_set, read_image, read_set
 from cleanset.sets.manifest import MANIFEST, check_not_empty
 from cleanset.statistics.basics import most_first
-from cleanset.statistics.formats import decimal
+from cleanset.statistics.formats import counted, decimal
 
 COLUMNS = ("image", "hint", "severity", "sign", "measure", "value", "limit", "other")
 MAX_TEXT_UNASKED = 1_000
@@ -168,8 +168,9 @@ def _looks(images: HintedPlace, kept: KeptFiles, *, reads_text: bool) -> tuple[d
     unreadable = [f"{name} ({each})" for name, each in zip(images.read, found, strict=True) if isinstance(each, str)]
     if not unreadable:
         return looks, []
+    those = counted(len(unreadable), "image")
     line = (
-        f"{images.source}: {_counted(len(unreadable))} of {len(found):,} cannot be read: {join_names(unreadable)}; "
+        f"{images.source}: {those} of {len(found):,} cannot be read: {join_names(unreadable)}; "
         "expected whole JPEGs or PNGs: repair or remove them"
     )
     if not looks:
@@ -258,11 +259,8 @@ def counts_by_kind(found: Hints) -> dict[str, int]:
 def summary(found: Hints) -> str:
     """The number of images, and of those with each hint, in a line."""
     each = ", ".join(f"{kind.replace('_', ' ')} {count:,}" for kind, count in counts_by_kind(found).items())
-    return f"{found.source}: {len(found.hinted):,} of {_counted(found.count)} with a hint{': ' if each else ''}{each}"
-
-
-def _counted(count: int) -> str:
-    return "1 image" if count == 1 else f"{count:,} images"
+    of_all = counted(found.count, "image")
+    return f"{found.source}: {len(found.hinted):,} of {of_all} with a hint{': ' if each else ''}{each}"
 
 
 def as_table(found: Hints) -> RenderableType:

@@ -14,6 +14,7 @@ from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import check_outside, one_set, read_image, read_release, read_set
 from cleanset.sets.manifest import Entry, check_not_empty, have_tiers
+from cleanset.statistics.formats import counted
 
 LOOK_PAGE = "index.html"
 IMAGES_FOLDER = "images"
@@ -52,7 +53,7 @@ def write(place: str, out: Path | None) -> str:
             )
         )
         update.write_text(LOOK_PAGE, text)
-    return f"{out / LOOK_PAGE}: {len(entries):,} {'image' if len(entries) == 1 else 'images'}; open it in a browser"
+    return f"{out / LOOK_PAGE}: {counted(len(entries), 'image')}; open it in a browser"
 
 
 def _save(source: Path, update: FolderUpdate, kept: KeptFiles, entry: Entry, *, enlarged: bool) -> PageImage:

@@ -270,7 +270,7 @@ def page_environment(classes: ClassTable, *folders: Path) -> Environment:
     )  # fmt: skip
     environment.globals |= {"class_column": classes.key_column, "search_words": classes.search_words}
     environment.filters |= {
-        "number": _number, "counted": _counted, "share": _share, "coefficient": coefficient_text, "words": _words,
+        "number": _number, "share": _share, "coefficient": coefficient_text, "words": _words,
         "breakable": _breakable, "probability": _probability, "opinion": _opinion, "short_id": _short_id,
         "directed": _directed, **FILTERS,
     }  # fmt: skip
@@ -281,10 +281,6 @@ def page_environment(classes: ClassTable, *folders: Path) -> Environment:
 def _number(value: float) -> str:
     """A whole number with commas, another one as short as it is exact."""
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' if count != 1 else ''}"
 
 
 def _share(value: float | None) -> str:

@@ -29,6 +29,7 @@ from cleanset.plumbing.validation import shown
 from cleanset.sets.folder import check_outside, read_image, read_set
 from cleanset.sets.manifest import Entry
 from cleanset.sets.manifest_checks import check_set
+from cleanset.statistics.formats import counted
 
 _REMEDY = "expected one of cleanset publish"
 MEMBER_TIME = 315_576_000
@@ -133,7 +134,7 @@ def pack(folder: Path, out: Path, shard_size: int) -> str:
         for number, shard in enumerate(shards):
             members = (member for entry in shard for member in _members(folder, entry, found.classes))
             _write_members(partial / f"{shard[0].model}-{number:06d}.tar", members)
-    return f"{out}: {len(entries):,} images in shards: {len(shards)}"
+    return f"{out}: {counted(len(entries), 'image')} in shards: {len(shards)}"
 
 
 def _members(folder: Path, entry: Entry, classes: ClassTable) -> Iterator[tuple[str, bytes]]:

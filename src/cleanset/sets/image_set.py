@@ -17,6 +17,7 @@ from cleanset.images.codec import decode
 from cleanset.plumbing.json_files import JsonObject
 from cleanset.sets.folder import read_image
 from cleanset.sets.manifest import COLUMNS, Entry
+from cleanset.statistics.formats import counted
 
 CONTACT_SHEET_COLUMNS = 10
 CONTACT_SHEET_ROWS = 8
@@ -63,7 +64,7 @@ class ImageSet:
     @property
     def _counts(self) -> str:
         model = self.entries[0].model if self.entries else "no model"
-        return f"{model}: {len(self):,} images of {len(set(self.targets)):,} classes"
+        return f"{model}: {counted(len(self), 'image')} of {counted(len(set(self.targets)), 'class')}"
 
     def _repr_html_(self) -> str:
         """Counts, notices and a contact sheet of at most 80 images, evenly spaced over the set, for a notebook."""

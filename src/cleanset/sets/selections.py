@@ -19,6 +19,7 @@ from cleanset.plumbing.validation import check_known, shown
 from cleanset.sets.delivered import make_class_folders
 from cleanset.sets.published.lists import ilsvrc_class
 from cleanset.sets.published.source_images import CHECKED, SourceImages, archive_md5, check_md5
+from cleanset.statistics.formats import counted
 
 ROBUSTBENCH = "robustbench"
 """The name of the selection, and of the package that has it."""
@@ -42,8 +43,8 @@ def run(name: str, images: Path, out: Path, digests: Path | None = None) -> str:
     source = SourceImages(images, digests)
     with new_folder(out) as folder:
         write_selection(folder, ids, source)
-    classes = len({ilsvrc_class(image_id) for image_id in ids})
-    return f"{out}: {len(ids):,} images of {classes:,} classes, by their ILSVRC2012 labels\n{CHECKED[source.check]}"
+    classes = counted(len({ilsvrc_class(image_id) for image_id in ids}), "class")
+    return f"{out}: {counted(len(ids), 'image')} of {classes}, by their ILSVRC2012 labels\n{CHECKED[source.check]}"
 
 
 def robustbench_images() -> list[str]:

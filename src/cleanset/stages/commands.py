@@ -14,6 +14,7 @@ from cleanset.edition.options import HERE, Folder, FolderAsItIs, Json
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command
 from cleanset.plumbing.validation import check_known, join_names
+from cleanset.statistics.formats import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +65,7 @@ def write_tutorial(
 
     photographs = tutorial.write_tutorial(folder)
     classes = {name.partition("/")[0] for name in photographs}
-    typer.echo(f"{folder}: {len(photographs)} photographs of {len(classes)} classes; run there")
+    typer.echo(f"{folder}: {counted(len(photographs), 'photograph')} of {counted(len(classes), 'class')}; run there")
     typer.echo(f"jupyter lab {tutorial.NOTEBOOK}")
     if find_spec("jupyterlab") is None:
         typer.echo(f"JupyterLab is not installed here: {install_command('tutorial')}")
@@ -239,7 +240,7 @@ def make_edition(
             remote=address,
             fill=contents.write,
         )
-        counts = f"{len(found.locations):,} images of {len(found.classes):,} classes"
+        counts = f"{counted(len(found.locations), 'image')} of {counted(len(found.classes), 'class')}"
         _print_order(models, found.classes)
         typer.echo(f"{folder}: {counts} ({join_names(found.classes.keys)}); run there")
     elif any((*tables.values(), card)):

@@ -75,5 +75,13 @@ def p_value(p: float | None) -> str:
     return "< 0.0001" if p is not None and p < 0.0001 else decimal(p, 4)
 
 
-FILTERS = {"decimal": decimal, "percent": percent, "p_value": p_value}
+def counted(count: int, noun: str) -> str:
+    """A number of things in words, such as 1 image, or 1,200 clean images."""
+    *words, last = noun.split()
+    return " ".join([f"{count:,}", *words, last if count == 1 else PLURALS.get(last, f"{last}s")])
+
+
+PLURALS = {"class": "classes", "person": "people"}
+
+FILTERS = {"decimal": decimal, "percent": percent, "p_value": p_value, "counted": counted}
 """The same for templates of pages."""

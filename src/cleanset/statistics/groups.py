@@ -31,6 +31,7 @@ from cleanset.statistics.differences import (
     sign_test_p,
     squared_and_added,
 )
+from cleanset.statistics.formats import counted
 from cleanset.statistics.shares import score_interval, wilson
 
 PSEUDO_SHARE = 0.25
@@ -92,7 +93,7 @@ class Units:
     @property
     def number(self) -> str:
         """The number of groups in words."""
-        return f"{self.count:,} {'group' if self.count == 1 else 'groups'}"
+        return counted(self.count, "group")
 
     @property
     def text(self) -> str:

@@ -15,6 +15,7 @@ from cleanset.evaluation.notes import NOTE_NAMES, Note
 from cleanset.evaluation.rendering import DIFFERENCE_INTERVAL, for_paper, pairs_table, tests_note
 from cleanset.evaluation.table import MeasureTable, measure_cell
 from cleanset.plumbing.json_files import JsonObject
+from cleanset.statistics.formats import counted
 
 
 def as_text(compared: ComparedResults) -> Group:
@@ -35,9 +36,8 @@ def as_text(compared: ComparedResults) -> Group:
 
 def _cards(compared: ComparedResults) -> Iterator[str]:
     for name, (_, card) in compared.cards.items():
-        classes = card.classes.of_images
-        counted = f"{card.images.count:,} images of {classes:,} {'class' if classes == 1 else 'classes'}"
-        yield f"{name}: card {card.short_digest}, {counted}; intervals: {card.interval.text}"
+        size = f"{counted(card.images.count, 'image')} of {counted(card.classes.of_images, 'class')}"
+        yield f"{name}: card {card.short_digest}, {size}; intervals: {card.interval.text}"
 
 
 def ranking_for_paper(compared: ComparedResults) -> MeasureTable:

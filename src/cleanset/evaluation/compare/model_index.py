@@ -18,6 +18,7 @@ from cleanset.evaluation.specs import WEIGHTS
 from cleanset.plumbing.files import read_bytes, write_text
 from cleanset.plumbing.json_files import JsonObject, with_digest, write_json
 from cleanset.plumbing.markup import markdown_text
+from cleanset.statistics.formats import counted
 
 TASK = {"type": "image-classification", "name": "Image Classification"}
 # the type of the dataset: not that of all validation images, whose numbers these must not stand beside
@@ -100,7 +101,7 @@ def _card(name: str, results: ResultFile) -> str:
     entries = []
     for measured, found in results.measured.items():
         card = found.card
-        of = f"{card.images.count:,} images of {card.classes.of_images:,} classes"
+        of = f"{counted(card.images.count, 'image')} of {counted(card.classes.of_images, 'class')}"
         lines.append(
             f"- {card.measured} on {of}, comparability card `{card.digest}`: only numbers of the same card belong into "
             "one ranking (`cleanset compare`)"

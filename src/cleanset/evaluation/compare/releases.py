@@ -15,6 +15,7 @@ from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import REJECTED_CSV, one_set, read_regular_file, read_release, read_set
 from cleanset.sets.manifest import MANIFEST, Entry
 from cleanset.statistics.basics import most_first
+from cleanset.statistics.formats import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,8 @@ def short(text: str) -> str:
 def about(entries: Sequence[Entry], version: str) -> str:
     """The models of a set, its version, and its numbers of images and classes, in words."""
     models = ", ".join(sorted({entry.model for entry in entries})) or "empty"
-    images = len(entries)
-    classes = len({entry.wnid for entry in entries})
-    size = f"{images:,} {'image' if images == 1 else 'images'} of {classes:,} {'class' if classes == 1 else 'classes'}"
+    classes = {entry.wnid for entry in entries}
+    size = f"{counted(len(entries), 'image')} of {counted(len(classes), 'class')}"
     return f"   {models}{version}: {size}"
 
 

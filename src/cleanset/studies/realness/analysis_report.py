@@ -16,7 +16,7 @@ from cleanset.plumbing.files import new_folder, write_text
 from cleanset.plumbing.json_files import write_json
 from cleanset.plumbing.validation import first_names
 from cleanset.review.opinions import look_again_columns
-from cleanset.statistics.formats import decimal, interval_text, p_value, rounded, rounded_p
+from cleanset.statistics.formats import counted, decimal, interval_text, p_value, rounded, rounded_p
 from cleanset.statistics.raters import MIN_RATED
 from cleanset.studies.realness.analysis import (
     Analysis,
@@ -194,11 +194,7 @@ def analysis_text(analysis: Analysis) -> Group:
 def warnings_of(analysis: Analysis) -> list[str]:
     """What makes the model's degrees of freedom, intervals and verdict unreliable, in sentences."""
     counts = {kind: sum(each.kind == kind for each in analysis.images) for kind in IMAGE_KINDS}
-    few = [
-        f"{count} {kind} {'image' if count == 1 else 'images'}"
-        for kind, count in counts.items()
-        if count < MIN_IMAGES_OF_KIND
-    ]
+    few = [counted(count, f"{kind} image") for kind, count in counts.items() if count < MIN_IMAGES_OF_KIND]
     if not few:
         return []
     return [

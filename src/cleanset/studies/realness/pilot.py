@@ -32,7 +32,7 @@ from cleanset.plumbing.files import new_folder, read_text
 from cleanset.plumbing.interpreter import python_command
 from cleanset.plumbing.json_files import write_json
 from cleanset.plumbing.progress import tracked
-from cleanset.statistics.formats import decimal, rounded
+from cleanset.statistics.formats import counted, decimal, rounded
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness import analysis_report
 from cleanset.studies.realness.analysis import AnalysisSettings
@@ -451,7 +451,7 @@ def pilot_text(pilot: Pilot, out: Path) -> str:
     complete = [each for each in pilot.people if each.is_complete]
     stopped = Counter(f"{each.manner}: {each.end}" for each in pilot.people if not each.is_complete)
     lines = [
-        f"{_people(len(pilot.people), 'simulated ')}, seed {pilot.seed}: "
+        f"{counted(len(pilot.people), 'simulated person')}, seed {pilot.seed}: "
         + ", ".join(f"{count} {manner}" for manner, count in manners.items()),
         f"complete: {len(complete)}" + "".join(f"; {count} {what}" for what, count in stopped.items()),
     ]
@@ -474,16 +474,12 @@ def pilot_text(pilot: Pilot, out: Path) -> str:
     return "\n".join(lines)
 
 
-def _people(count: int, which: str = "") -> str:
-    return f"{count:,} {which}{'person' if count == 1 else 'people'}"
-
-
 def _payment(pilot: Pilot, minutes: float) -> str:
     """The payment of the planned people, and of those who are screened out until so many are complete."""
     wage = pilot.settings.wage / 60
     each = wage * minutes
     total = each * pilot.planned_people
-    of_all = f"{decimal(total, grouped=True)} for {_people(pilot.planned_people)}"
+    of_all = f"{decimal(total, grouped=True)} for {counted(pilot.planned_people, 'person')}"
     text = f"payment at {pilot.settings.wage:g} an hour: {decimal(each)} each, {of_all}"
     screened = [one.seconds / 60 for one in pilot.people if one.is_screened_out]
     if not screened:
@@ -491,12 +487,12 @@ def _payment(pilot: Pilot, minutes: float) -> str:
     times = pilot.planned_people / sum(one.is_complete for one in pilot.people)
     count = round(times * len(screened))
     theirs = wage * times * sum(screened)
-    further = f"{decimal(theirs, grouped=True)} for {_people(count)} screened out on the way"
+    further = f"{decimal(theirs, grouped=True)} for {counted(count, 'person')} screened out on the way"
     return f"{text}; {further}; {decimal(total + theirs, grouped=True)} in all"
 
 
 def _power_text(pilot: Pilot, complete: int) -> str:
-    planned = _people(pilot.planned_people)
+    planned = counted(pilot.planned_people, "person")
     if pilot.power is None:
         return f"power with the {planned} planned: not known, as the answers could not be analysed"
     return (

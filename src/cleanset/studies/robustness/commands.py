@@ -23,7 +23,7 @@ from cleanset.edition.options import (
     StudyFolder,
     show,
 )
-from cleanset.statistics.formats import decimal
+from cleanset.statistics.formats import counted, decimal
 
 if TYPE_CHECKING:
     from cleanset.studies.robustness.families import OpenedStudy
@@ -245,9 +245,8 @@ def masks(
 
         write_frame(out, found)
     smallest, image_id = min(zip(found["iou"].tolist(), found["image_id"].tolist(), strict=True))
-    noun = "image" if len(found) == 1 else "images"
     print(
-        f"{len(found):,} {noun}: mean IoU {decimal(found['iou'].mean(), 3)}, "
+        f"{counted(len(found), 'image')}: mean IoU {decimal(found['iou'].mean(), 3)}, "
         f"smallest {decimal(smallest, 3)} ({image_id})"
     )
     if compared.other_class:

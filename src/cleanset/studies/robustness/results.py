@@ -15,7 +15,7 @@ from cleanset.classes import ClassTable
 from cleanset.evaluation.measures import NAN, Difference, Measure, columns_of, corrected
 from cleanset.statistics.basics import LEVEL
 from cleanset.statistics.bootstrap import Bootstrap, Resamples
-from cleanset.statistics.formats import rounded
+from cleanset.statistics.formats import counted, rounded
 from cleanset.statistics.groups import Units, unit_sign_test_p
 from cleanset.studies.robustness.answer_arrays import Answers, Chosen
 from cleanset.studies.robustness.sampled import Sampled
@@ -146,7 +146,7 @@ class FamilyStudy(ABC):
         """The measures of a model whose selection has too few images or groups, by name and change."""
         count = self.images.count(chosen)
         what = "image" if self.images.units_of(chosen) is None else "group"
-        problem = f"{count} {what}{'' if count == 1 else 's'}; intervals need {MIN_IMAGES} or more"
+        problem = f"{counted(count, what)}; intervals need {MIN_IMAGES} or more"
         images = int(chosen.sum())
         for measure, change in names:
             yield Measure(

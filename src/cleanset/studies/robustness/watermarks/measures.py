@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.statistics.bootstrap import Resamples
+from cleanset.statistics.formats import counted
 from cleanset.studies.robustness.answer_arrays import Chosen
 from cleanset.studies.robustness.results import MIN_IMAGES, FamilyStudy
 from cleanset.studies.robustness.sampled import Sampled, sampled_means, undefined
@@ -67,7 +68,7 @@ class WatermarkStudy(FamilyStudy):
         """The gap on the images of cartons alone."""
         count = int(cartons.sum())
         if count < MIN_IMAGES:
-            problem = f"{count} image{'' if count == 1 else 's'} of carton; intervals need {MIN_IMAGES} or more"
+            problem = f"{counted(count, 'image')} of carton; intervals need {MIN_IMAGES} or more"
             return undefined("carton_gap", problem, resamples)
         # images are drawn within classes, so that each resample has as many of this one
         of_cartons = self.images.resample(cartons)
