@@ -167,6 +167,26 @@ def test_a_notebook_that_is_interrupted_goes_on(folder: Path) -> None:
     assert again.table() == first.table()
 
 
+def test_a_module_is_that_of_now(folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: Any) -> None:
+    """A module that is edited between two calls, or another one of its name in another folder, is imported again."""
+
+    def clean_error() -> float:
+        found = cleanset.robustness("painted:net", folder / "images", families=FAMILIES).to_pandas()
+        return float(found.set_index("measure")["value"]["error_clean"])
+
+    inverted = "from paints import *\nclass Other(Colours):\n    def forward(self, pixels):\n"
+    inverted += "        return -super().forward(pixels)\n\ndef net():\n    return Other(), 'timm-bilinear-40-32'\n"
+    (folder / "painted.py").write_text("from paints import net\n")
+    as_written = clean_error()
+    (folder / "painted.py").write_text(inverted)
+    edited = clean_error()
+    other = tmp_path_factory.mktemp("other")
+    (other / "painted.py").write_text("from paints import net\n")
+    (other / "paints.py").write_text(MODULE)
+    monkeypatch.chdir(other)
+    assert (as_written, edited, clean_error()) == (0, 1, 0)
+
+
 def test_compare(folder: Path) -> None:
     one = cleanset.robustness("paints:net", "images", name="one", families=FAMILIES)
     other = cleanset.robustness("paints:net", "images", name="other", families=FAMILIES, out="other")

@@ -15,6 +15,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import InputError, needs_extra
 from cleanset.evaluation.arguments import Arguments
 from cleanset.evaluation.function import Results
+from cleanset.evaluation.own_code import forget_changed_modules
 from cleanset.evaluation.specs import GivenModel, split_name
 from cleanset.plumbing.validation import shown
 from cleanset.sets.image_set import ImageSet
@@ -245,6 +246,7 @@ def _command(extra: str) -> Iterator[None]:
     main = sys.modules.get("__main__")
     hidden = {key: getattr(main, key) for key in ("__file__", "__spec__") if getattr(main, key, None) is not None}
     with needs_extra(extra):
+        forget_changed_modules()
         try:
             # else each of them would begin with the script of the user, and with this call
             for key in hidden:
