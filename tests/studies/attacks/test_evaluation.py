@@ -398,12 +398,12 @@ def test_no_attack_has_no_robust_accuracy(folder: Path) -> None:
     found = evaluated(folder, "nothing", ["mine:honest"], "none", warnings=False)
     assert not [line for line in found.lines if "robust" in line.measure]
     assert [line.split() for line in printed(found).splitlines() if "no attack" in line and "mine" in line] == [
-        ["mine:honest", "no", "attack", "12", "100.0", "–", "–"]
+        ["mine:honest", "no", "attack", "12", "100.0", "–", "(1)", "–", "(1)"]
     ]
     rows = {form: paper_table(found).in_form(form).splitlines() for form in ("latex", "markdown", "csv")}
-    assert rows["latex"][7] == r"mine:honest & no attack & 12 & 100.0 & -- & -- \\"
-    assert rows["markdown"][2] == "| mine:honest | no attack | 12 | 100.0 | – | – |"
-    assert rows["csv"][1] == "mine:honest,no attack,12,100.0,,"
+    assert rows["latex"][7] == r"mine:honest & no attack & 12 & 100.0 & -- (1) & -- (1) \\"
+    assert rows["markdown"][2] == "| mine:honest | no attack | 12 | 100.0 | – (1) | – (1) |"
+    assert rows["csv"][1] == "mine:honest,no attack,12,100.0,,,robust: no attack ran; distance: no attack ran"
     results = json.loads((folder / "nothing" / "attack_results.json").read_text())
     assert results["models"][0]["threat_models"] == []
 
