@@ -487,9 +487,7 @@ def test_measuring_models(repository: Path, checkout: Checkout) -> None:
     shutil.rmtree(checkout.folder / "build")
 
 
-DEFENCES = (
-    "rounded", "shattered", "noisy", "hashed_noise", "turned_around", "scaled", "one_hot",
-)  # fmt: skip
+DEFENCES = ("rounded", "shattered", "noisy", "hashed_noise", "turned_around", "scaled")
 HONEST = ("standard", "norm_robust", "corruption_robust")
 
 
@@ -530,6 +528,13 @@ def test_defences_and_honest_models(name: str, repository: Path, checkout: Check
     robust = ends[0] if threat["robust_accuracy"]["value"] is not None else " to ".join(ends)
     row = f"| `{name}` | {' | '.join(success)} | {robust} | {signs} |"
     assert row in (repository / "docs" / "gradient_masking.md").read_text().splitlines()
+
+
+@pytest.mark.exhaustive
+def test_a_defence_that_gives_probabilities_is_refused(repository: Path, checkout: Checkout) -> None:
+    done = shell(checkout, block(repository, ATTACK).replace("shattered", "one_hot"))
+    assert done.returncode == 1
+    assert "docs.defences:one_hot: the network gives probabilities" in done.stderr
 
 
 @pytest.mark.long
