@@ -102,6 +102,7 @@ def test_the_zoom_is_kept_from_image_to_image(unchanged: Server, visit: Open) ->
         at.press("ArrowRight")
         at.page.wait_for_selector("[data-look=zoom][data-ready]", state="attached")
         assert at.page.inner_text("#zoom-ratio") == "200 %"
+    assert "200 %, smoothed" in at.page.inner_text("#below")
     at.page.keyboard.press("0")
     whole = at.page.inner_text("#zoom-ratio")
     assert whole != "200 %"
