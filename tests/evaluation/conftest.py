@@ -63,7 +63,7 @@ def nan(): return Changed(lambda logits: logits * float("nan")), small
 def whole_numbers(): return Changed(lambda logits: logits.long()), small
 def several(): return Changed(lambda logits: (logits, logits)), small
 def single_precision(): return Changed(lambda logits: logits @ torch.eye(1000)), small
-def random(): return Changed(lambda logits: logits + torch.rand_like(logits)), small
+def random(): return Changed(lambda logits: logits + torch.randn_like(logits)), small
 def batch_normalised(): return Changed(lambda logits: logits - logits.mean(dim=0)), small
 def sparse(): return Changed(lambda logits: logits.to_sparse()), small
 def complex(): return Changed(lambda logits: logits + 0j), small

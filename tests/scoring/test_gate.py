@@ -25,8 +25,8 @@ def sigmoid(logits: Outputs) -> Outputs:
     return np.asarray(1 / (1 + np.exp(-logits)))
 
 
-def checked(end: Callable[[Outputs], Outputs], classes: int) -> NetworkGate:
-    drawn = np.random.default_rng(0)
+def checked(end: Callable[[Outputs], Outputs], classes: int, seed: int = 0) -> NetworkGate:
+    drawn = np.random.default_rng(seed)
     logits = drawn.normal(0, 2, (ROWS, classes))
     logits[np.arange(ROWS), drawn.integers(0, classes, ROWS)] += 8
     gate = NetworkGate("net", classes, notify=lambda _: None)
@@ -46,6 +46,8 @@ def checked(end: Callable[[Outputs], Outputs], classes: int) -> NetworkGate:
         (lambda z: 100 * softmax(z), "gives percent, rows from 0 to 100 with a sum of 100"),
         (lambda z: np.log10(softmax(z)), "gives logarithms of probabilities to the base 10;"),
         (lambda z: np.log2(softmax(z)), "gives logarithms of probabilities to the base 2;"),
+        (lambda z: -np.log(softmax(z)), "gives negative log-probabilities, of which the smallest is the prediction;"),
+        (lambda z: (softmax(z) + softmax(0.9 * z)) / 2, "gives probabilities, rows from 0 to 1 with a sum of 1"),
     ],
 )
 def test_what_is_refused(end: Callable[[Outputs], Outputs], classes: int, expected: str) -> None:
@@ -61,6 +63,34 @@ def test_what_is_refused(end: Callable[[Outputs], Outputs], classes: int, expect
         (without_background, "all outputs are from 0 to 1"),
         (lambda z: 255 * softmax(z), "the outputs of every image are positive and have the same sum"),
         (lambda z: np.log(sigmoid(z)), "all outputs are negative"),
+        (lambda z: -np.exp(-z), "all outputs are negative"),
+        (lambda z: softmax(z) + softmax(0.9 * z), "the outputs of every image are positive and have the same sum"),
+        (lambda z: 100 * sigmoid(z), "all outputs are from 0 upwards"),
+        (lambda z: np.log1p(np.exp(z)), "all outputs are from 0 upwards"),
+        (np.exp, "all outputs are from 0 upwards"),
+        (lambda z: -np.log10(softmax(z)), "all outputs are from 0 upwards"),
+        (lambda z: np.log1p(softmax(z)), "all outputs are from 0 to 1"),
+        (lambda z: 1 - softmax(z), "all outputs are from 0 to 1"),
+        (lambda z: softmax(z) ** 0.5, "all outputs are from 0 to 1"),
+        (lambda z: np.zeros_like(z), "the outputs are the same for every image"),
+        (lambda z: np.tile(-1.0 - np.arange(z.shape[1]), (len(z), 1)), "the outputs are the same for every image"),
+        (
+            lambda z: np.repeat(z.mean(axis=1, keepdims=True), z.shape[1], axis=1),
+            "the largest output of every image is",
+        ),
+        (lambda z: np.repeat(z.argmax(axis=1)[:, None], z.shape[1], axis=1) * 1.0, "the largest output of every"),
+        (lambda z: (1e6 * z).clip(-65504, 65504), "the largest output of every image is shared"),
+        (lambda z: z.argsort(axis=1).argsort(axis=1) - 3.0, "all outputs are whole numbers"),
+        (lambda z: np.rint(z), "all outputs are whole numbers"),
+        (lambda z: 10 * np.eye(z.shape[1])[z.argmax(axis=1)], "all outputs are whole numbers"),
+        (
+            lambda z: (z - z.mean(axis=1, keepdims=True)) / z.std(axis=1, keepdims=True),
+            "the outputs of every image have",
+        ),
+        (
+            lambda z: (z / np.linalg.norm(z, axis=1, keepdims=True)).astype(np.float16),
+            "the outputs of every image have",
+        ),
     ],
 )
 def test_what_is_noted(end: Callable[[Outputs], Outputs], classes: int, expected: str) -> None:
@@ -68,7 +98,7 @@ def test_what_is_noted(end: Callable[[Outputs], Outputs], classes: int, expected
     assert note is not None
     assert note.startswith(f"net: {expected}")
     assert note.endswith(
-        "confidences and calibration are of outputs that are likely no logits; accuracy is not affected"
+        "likely no logits, so that confidences say nothing, nor accuracy unless the largest is the prediction"
     )
 
 
@@ -86,13 +116,21 @@ def test_a_clamped_softmax_of_many_classes_is_noted() -> None:
         lambda z: z - z.mean(axis=1, keepdims=True),
         lambda z: np.maximum(z, 0),
         lambda z: np.log(softmax(z)),
-        # the same for all images, or 0 for most classes: a test's network, not a kind of outputs
-        lambda z: np.tile(-1.0 - np.arange(z.shape[1]), (len(z), 1)),
-        lambda z: 10 * np.eye(z.shape[1])[z.argmax(axis=1)],
+        # logits of few of many classes
+        lambda z: np.where(z < z.max(axis=1, keepdims=True), 0, z),
     ],
 )
 def test_what_passes(end: Callable[[Outputs], Outputs], classes: int) -> None:
     assert checked(end, classes).note is None
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("classes", [2, 10, 100, 1000])
+@pytest.mark.parametrize("temperature", [0.01, 0.1, 1, 10, 100])
+def test_logits_of_any_temperature_pass(temperature: float, classes: int, kind: type[np.floating]) -> None:
+    for seed in range(10):
+        gate = checked(lambda z: (z / temperature).astype(kind).astype(np.float64), classes, seed)
+        assert gate.note is None
 
 
 def test_a_later_row_ends_a_hypothesis() -> None:
@@ -100,7 +138,7 @@ def test_a_later_row_ends_a_hypothesis() -> None:
     gate.check(np.random.default_rng(0).uniform(0, 1, (20, 10)))
     assert gate.note is not None
     assert not gate.is_decided
-    gate.check(np.full((1, 10), 2.0) * np.arange(10))
+    gate.check(np.arange(10, dtype=np.float64)[None] - 2)
     assert gate.note is None
 
 

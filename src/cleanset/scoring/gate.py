@@ -55,8 +55,14 @@ def dependence_problem(name: str, when: str) -> str:
 
 MIN_VALUES = 64
 """Outputs that have to share a property before it is noted: fewer share it by chance."""
-MAX_ZERO_SHARE = 0.5
-"""Largest share of outputs that are exactly 0: a network with logits for few of many classes has more."""
+MAX_ZERO_SHARE = 0.25
+"""Largest share of zeros for a note on signs or sums: logits of few of many classes, or behind a ReLU, have more."""
+MAX_SMALLEST = 0.5
+"""Largest quotient of an image's smallest and largest output, all positive, that is noted: shifted logits have more."""
+MAX_COUNTED = 2048
+"""The largest of whole numbers that are noted: all numbers in float16 above it are whole."""
+NORM_TOLERANCE = 1e-3
+"""Largest relative difference of the norms of two images' outputs that are one norm, also in half precision."""
 BASE_TOLERANCE = 1e-3
 """Largest relative difference between the bases that make the outputs of each image logarithms of probabilities."""
 MIN_LOGARITHM = 0.01
@@ -64,12 +70,33 @@ MIN_LOGARITHM = 0.01
 PERCENT = 100.0
 """The sum of the probabilities of an image in percent."""
 NOTES = {
+    "same": "the outputs are the same for every image",
+    "tied": "the largest output of every image is shared by several classes, of which the first is the prediction",
     "unit": "all outputs are from 0 to 1, as a sigmoid gives or probabilities with some left out",
     "constant": "the outputs of every image are positive and have the same sum, as scaled probabilities have",
+    "whole": "all outputs are whole numbers, as ranks and counts are",
     "negative": "all outputs are negative, as distances or logarithms of scores are",
+    "positive": "all outputs are from 0 upwards, as of softplus, exponentials, a sigmoid in percent or distances",
+    "norm": "the outputs of every image have the same norm, as standardised ones have",
 }
-"""What is likely no logits, in words, by hypothesis."""
-CONSEQUENCE = "confidences and calibration are of outputs that are likely no logits; accuracy is not affected"
+"""What is likely no logits, in words, by hypothesis; the first that holds is the note."""
+HYPOTHESES: dict[str, Callable[[NDArray[np.float64]], bool | np.bool_]] = {
+    "probabilities": are_probabilities,
+    "log-probabilities": are_log_probabilities,
+    "percent": lambda logits: are_probabilities(logits / PERCENT),
+    "negated": lambda logits: are_log_probabilities(-logits),
+    "tied": lambda logits: ((logits == logits.max(axis=1, keepdims=True)).sum(axis=1) > 1).all(),
+    "unit": lambda logits: ((logits >= 0) & (logits <= 1)).all(),
+    "whole": lambda logits: ((logits == np.rint(logits)) & (np.abs(logits) <= MAX_COUNTED)).all(),
+    "negative": lambda logits: (logits < 0).all(),
+    "positive": lambda logits: (
+        (logits.min(axis=1) >= 0) & (logits.min(axis=1) <= MAX_SMALLEST * logits.max(axis=1))
+    ).all(),
+}
+"""What answers may be that rows alone tell; the others compare all rows with the first."""
+OF_SIGNS = {"unit", "constant", "negative", "positive"}
+"""The hypotheses that zeros for most classes fulfil."""
+CONSEQUENCE = "likely no logits, so that confidences say nothing, nor accuracy unless the largest is the prediction"
 
 
 @dataclass(eq=False)
@@ -93,15 +120,14 @@ class NetworkGate:
     """Whether the answers are known to be logits, or log-probabilities, whose softmax is the same."""
 
     _may_be: set[str] = field(
-        default_factory=lambda: {"probabilities", "log-probabilities", "percent", "other base", *NOTES}, init=False
+        default_factory=lambda: {*HYPOTHESES, *NOTES, "other base"},
+        init=False,
     )
     _rows: int = field(default=0, init=False)
     _furthest: float = field(default=0.0, init=False)
     _zeros: int = field(default=0, init=False)
-    _sum: float | None = field(default=None, init=False)
-    _base: float | None = field(default=None, init=False)
+    _constants: dict[str, float] = field(default_factory=dict, init=False)
     _first: NDArray[np.float64] | None = field(default=None, init=False)
-    _differ: bool = field(default=False, init=False)
     _tells_bases: bool = field(default=False, init=False)
 
     def __deepcopy__(self, _memo: object) -> "NetworkGate":
@@ -114,10 +140,6 @@ class NetworkGate:
         for hypothesis in [*self._may_be]:
             if not self._holds(hypothesis, logits):
                 self._may_be.discard(hypothesis)
-        first = logits[0].copy() if self._first is None else self._first
-        self._first = first
-        # what is the same for every image shares any property
-        self._differ = self._differ or bool((logits != first).any())
         self._tells_bases = self._tells_bases or bool(_tell_bases(logits).any())
         self._rows += len(logits)
         self._zeros += int((logits == 0).sum())
@@ -135,8 +157,8 @@ class NetworkGate:
         if "log-probabilities" in self._may_be:
             if not self._tells_bases:
                 return
-            self.is_decided = True
-            self._may_be.clear()
+            self._may_be &= {"same", "tied"}
+            self.is_decided = not self._may_be
             self.notify(
                 f"{self.name}: the network gives log-probabilities, as log-softmax does; they are taken as logits, "
                 "whose confidences are the same"
@@ -151,42 +173,50 @@ class NetworkGate:
                 f"{self.name}: the network gives percent, rows from 0 to 100 with a sum of 100; "
                 f"{expected_logits(count, self.classes)}: return what its softmax gets"
             )
-        if "other base" in self._may_be and self._base is not None and self._differ:
+        if "negated" in self._may_be:
             raise NetworkError(
-                f"{self.name}: the network gives logarithms of probabilities to the base {np.exp(self._base):.4g}; "
-                f"{expected_logits(count, self.classes)}, or natural logarithms"
+                f"{self.name}: the network gives negative log-probabilities, of which the smallest is the prediction; "
+                f"{expected_logits(count, self.classes)}: leave out the minus"
+            )
+        # what is the same for every image shares any property
+        if "other base" in self._may_be and "base" in self._constants and "same" not in self._may_be:
+            raise NetworkError(
+                f"{self.name}: the network gives logarithms of probabilities to the base "
+                f"{np.exp(self._constants['base']):.4g}; {expected_logits(count, self.classes)}, or natural logarithms"
             )
 
     @property
     def note(self) -> str | None:
         """What all answers so far have in common that logits have not, in a sentence; None for nothing."""
         values = self._rows * self.classes
-        if not self._differ or values < MIN_VALUES or self._zeros > MAX_ZERO_SHARE * values:
+        if values < MIN_VALUES or self._rows < MIN_ROUNDED_ROWS:
             return None
-        found = next((text for hypothesis, text in NOTES.items() if hypothesis in self._may_be), None)
+        possible = self._may_be - OF_SIGNS if self._zeros > MAX_ZERO_SHARE * values else self._may_be
+        found = next((text for hypothesis, text in NOTES.items() if hypothesis in possible), None)
         return None if found is None else f"{self.name}: {found}: {CONSEQUENCE}"
 
     def _holds(self, hypothesis: str, logits: NDArray[np.float64]) -> bool:
         """Whether further answers are as a hypothesis has them."""
         match hypothesis:
-            case "probabilities":
-                return are_probabilities(logits)
-            case "log-probabilities":
-                return are_log_probabilities(logits)
-            case "percent":
-                return are_probabilities(logits / PERCENT)
-            case "unit":
-                return bool((logits >= 0).all() and (logits <= 1).all())
-            case "negative":
-                return bool((logits < 0).all())
+            case "same":
+                return self._is_as_the_first(logits)
             case "constant":
-                return bool((logits >= 0).all()) and self._has_constant_sum(logits.sum(axis=1))
-        return self._has_one_base(logits)
+                return bool((logits >= 0).all()) and self._has_constant("sum", logits.sum(axis=1), EXACT_SUM)
+            case "norm":
+                return self._has_constant("norm", np.linalg.norm(logits, axis=1), NORM_TOLERANCE)
+            case "other base":
+                return self._has_one_base(logits)
+        return bool(HYPOTHESES[hypothesis](logits))
 
-    def _has_constant_sum(self, sums: NDArray[np.float64]) -> bool:
-        first = float(sums[0]) if self._sum is None else self._sum
-        self._sum = first
-        return bool(first > 0 and (np.abs(sums - first) <= EXACT_SUM * first).all())
+    def _is_as_the_first(self, logits: NDArray[np.float64]) -> bool:
+        first = logits[0].copy() if self._first is None else self._first
+        self._first = first
+        return bool((logits == first).all())
+
+    def _has_constant(self, name: str, values: NDArray[np.float64], tolerance: float) -> bool:
+        """Whether a positive value of each row, such as its sum, is that of the first row."""
+        first = self._constants.setdefault(name, float(values[0]))
+        return bool(first > 0 and (np.abs(values - first) <= tolerance * first).all())
 
     def _has_one_base(self, logits: NDArray[np.float64]) -> bool:
         """Whether all rows are logarithms of probabilities to one base, other than e."""
@@ -195,10 +225,7 @@ class NetworkGate:
         told = logits[_tell_bases(logits)]
         if not len(told):
             return True
-        bases = exponents(told)
-        first = float(bases[0]) if self._base is None else self._base
-        self._base = first
-        return bool((np.abs(bases - first) <= BASE_TOLERANCE * first).all())
+        return self._has_constant("base", exponents(told), BASE_TOLERANCE)
 
     def _is_beyond_chance(self) -> bool:
         if self.classes >= MANY_CLASSES:
