@@ -18,6 +18,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -170,11 +171,11 @@ class WithDefaults(GenerateJsonSchema):
         return schema["default_factory"]() if made else super().get_default_value(schema)
 
 
-def field_docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """The docstrings below the fields of a section, those of the sections that it inherits from included."""
+def field_docstrings(model: type) -> dict[str, str]:
+    """The docstrings below the fields of a record, those of what it inherits from in this package included."""
     found: dict[str, str] = {}
     for each in reversed(model.__mro__):
-        if each is BaseModel or not issubclass(each, BaseModel):
+        if not each.__module__.startswith("cleanset."):
             continue
         try:
             [definition] = ast.parse(textwrap.dedent(inspect.getsource(each))).body
@@ -413,6 +414,70 @@ def paper(name: str) -> str:
     return text.rstrip("\n")
 
 
+PUBLIC = {
+    "Load a set": (
+        "loading.load", "loading.table", "sets.image_set.ImageSet", "sets.torch_dataset.TorchImageSet",
+        "sets.manifest.Entry",
+    ),
+    "Evaluate a model": (
+        "evaluation.function.evaluate", "evaluation.function.Results", "evaluation.pairs.Pair",
+    ),
+    "Change images": (
+        "api.changes.corrupt", "api.changes.perturb", "api.changes.watermark", "api.changes.change_background",
+        "api.changes.changes",
+    ),
+    "Robustness, attacks, comparison": (
+        "api.measured.robustness", "api.measured.attack", "api.measured.compare", "api.results.MeasureResults",
+    ),
+    "Images and sets": ("api.sets.hints", "api.sets.verify", "api.sets.published"),
+    "Errors": (
+        "errors.CleansetError", "errors.InputError", "errors.UnreachableError", "errors.DamagedError",
+        "errors.NotComparableError",
+    ),
+}  # fmt: skip
+"""What users of Python may rely on, by heading."""
+
+
+def python() -> str:
+    """Every public function and class with its signature, its docstring, and what a class offers."""
+    text = ""
+    for title, names in PUBLIC.items():
+        text += f"## {title}\n\n"
+        for module, _, name in (each.rpartition(".") for each in names):
+            text += _public(vars(import_module(f"cleanset.{module}"))[name])
+    return text
+
+
+def _public(found: Any) -> str:
+    (node,) = ast.parse(inspect.getsource(found)).body
+    text = f"### {found.__name__}\n\n"
+    if isinstance(node, ast.FunctionDef):
+        text += f"```python\n{_signature(node)}\n```\n\n"
+    text += f"{inspect.getdoc(found)}\n\n"
+    if isinstance(node, ast.ClassDef):
+        offered = field_docstrings(found) | dict(_methods(node))
+        text += "".join(f"- `{name}`: {' '.join(words.split())}\n" for name, words in offered.items()) + "\n"
+    return text
+
+
+def _methods(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """The public methods of a class as they are called, and its properties, with their docstrings."""
+    for each in node.body:
+        if isinstance(each, ast.FunctionDef) and not each.name.startswith("_") and (words := ast.get_docstring(each)):
+            names = {getattr(decorator, "id", "") for decorator in each.decorator_list}
+            yield each.name if names & {"property", "cached_property"} else " ".join(_signature(each).split()), words
+
+
+def _signature(node: ast.FunctionDef) -> str:
+    """A function as it is called, with types; an argument a line where they do not fit into one."""
+    called = re.sub("^(self|cls)(, )?", "", ast.unparse(node.args)).replace("'", '"')
+    called = re.sub(r"(?<=[\w\])])=", " = ", called)
+    result = "" if node.returns is None else f" -> {ast.unparse(node.returns)}"
+    if len(called) > 88:
+        called = "\n    " + re.sub(r", (?=\*|\w+[:=])", ",\n    ", called) + ",\n"
+    return f"{node.name}({called}){result}"
+
+
 def table_of_file(name: str, right: tuple[int, ...], chosen: str = "") -> str:
     """The table of a CSV file in docs/data; `chosen`: of its rows with this value of `section`, which is left out."""
     with (DOCS / "data" / name).open(encoding="utf-8", newline="") as file:
@@ -462,6 +527,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "training_example": partial(example, "training"),
     "study_example": partial(example, "robustness"),
     "contest_rules": partial(sections, ContestRules),
+    "python": python,
     "tables": all_tables,
     "study_tables": study_tables,
     **{f"paper {name}": partial(paper, name) for name in papers.PAPERS},

@@ -15,6 +15,7 @@ from hypothesis import settings
 from playwright.sync_api import Browser, Page, Request
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
+import cleanset
 from cleanset import tables
 from cleanset.classes import imagenet
 from cleanset.edition.params import PROTOCOLS, Params
@@ -64,7 +65,7 @@ PROGRAM = "from cleanset.cli import app; import typer; print(*typer.main.get_com
 @pytest.fixture(scope="module")
 def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site; without MkDocs skips, saying so; fails if CLEANSET_NO_SKIP is set."""
-    if importlib.util.find_spec("mkdocstrings") is None:
+    if importlib.util.find_spec("mkdocs") is None:
         reason = "no MkDocs: install the extra docs, as requirements.txt does"
         if os.environ.get("CLEANSET_NO_SKIP"):
             pytest.fail(reason)
@@ -232,6 +233,8 @@ def test_the_python_reference_is_that_of_the_code(site: Path) -> None:
     assert "The finished set of a model as a sequence of (image, class index, record)" in text
     for name in ("load", "table"):
         assert f'{name}( model: str | Path = "", edition: str | Path = ".", *,' in text
+    for name in cleanset.__all__:
+        assert f" {name} ¶ " in text
     assert "names a callable without arguments that returns a tuple of" in words(site, "own_model")
 
 
