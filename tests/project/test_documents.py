@@ -204,6 +204,7 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/publish.md", "nginx"): 1,
         ("docs/published_set.md", "text"): 1,
         ("docs/python.md", "python"): 7,
+        ("docs/reference/python.md", "python"): 14,
         ("docs/reference/attacks.md", "yaml"): 1,
         ("docs/reference/review.md", "yaml"): 1,
         ("docs/reference/study_params.md", "yaml"): 1,

@@ -111,7 +111,7 @@ def test_as_torchvision_names_it(edition: Edition) -> None:
     assert repr(images) == f"ImageSet(standard: 6 images of 3 classes, {str(export)!r}) {trial(export)}"
     other = cleanset.load("standard", edition.folder, transform=len)
     assert ", transform=<built-in function len>)" in repr(other)
-    assert repr(ImageSet(Path("a"), images.entries[:1], imagenet())) == "ImageSet(standard: 1 images of 1 classes, 'a')"
+    assert repr(ImageSet(Path("a"), images.entries[:1], imagenet())) == "ImageSet(standard: 1 image of 1 class, 'a')"
     assert repr(ImageSet(Path("a"), [], imagenet())) == "ImageSet(no model: 0 images of 0 classes, 'a')"
 
 
