@@ -368,7 +368,7 @@ def test_the_documented_lines(edition: Edition, repository: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[0] == "standard: 13 images of 5 classes"
     assert [line.split()[0] for line in lines if "norm_robust" in line] == ["norm_robust"]
-    assert "no mCE: severities 1, 3; CE needs 1 to 5, and lacks 2, 4, 5" in lines
+    assert "(1) no mCE: severities 1, 3; CE needs 1 to 5, and lacks 2, 4, 5" in lines
     assert (edition.folder / "build" / "robustness" / "metrics" / "corruptions" / "error" / "fog.json").is_file()
 
 

@@ -279,8 +279,6 @@ def as_text(evaluated: Evaluated) -> Group:
         chosen = [line for line in lines if line.selection == images.selections[0] and not line.change]
         if (table := _table(family, chosen)).titles:
             parts += [Text(), Text(f"{name}, {chosen[0].images:,} images: {family.unit}"), table.in_terminal()]
-            missing = [each.problem for each in chosen if each.problem and each.measure in family.summary]
-            parts += map(Text, dict.fromkeys(missing))
         else:  # the means need all changes
             parts += [Text(), Text(f"{name}: no measures over all changes; measures/{name}.csv has each change's")]
         if paired := _differences(family, differences, images.selections[0]):
