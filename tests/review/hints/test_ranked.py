@@ -155,3 +155,16 @@ def test_margins_that_meet_are_no_border() -> None:
         [0, 0, 0, 174, 254, 254, 0, 0], [0, 0, 0, 31, 206, 254, 15, 0],
     ]  # fmt: skip
     assert prepared(Image.fromarray(np.array(digit, np.uint8))).margins == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("ink", [(0, 0, 0, 255), (255, 255, 255, 255)])
+def test_drawings_on_a_transparent_ground_are_seen_on_grey(ink: tuple[int, ...]) -> None:
+    """Without their transparency all would be black, and copies of each other."""
+    drawings = {}
+    for number in range(4):
+        pixels = np.zeros((120, 160, 4), np.uint8)
+        pixels[np.random.default_rng(number).random((12, 16)).repeat(10, 0).repeat(10, 1) < 0.4] = ink
+        drawings[f"drawings/{number}.png"] = look_at(Image.fromarray(pixels))
+    assert duplicate_hints(drawings) == {}
+    again = drawings | {"drawings/again.png": drawings["drawings/3.png"]}
+    assert set(duplicate_hints(again)) == {"drawings/3.png", "drawings/again.png"}

@@ -24,6 +24,8 @@ MAX_COMPARED_PARTS = 2_000
 """Images of one folder whose parts are compared by hashes: 200 comparisons a pair, a minute for as many."""
 MAX_SHARED_PARTS = 20_000
 """Images that are compared by local features: 25 KB of memory each."""
+GREY = (128, 128, 128, 255)
+"""The ground of transparent images, opaque."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class HintedImage:
 
 def look_at(image: Image.Image, lines: tuple[TextLine, ...] = ()) -> ImageLook:
     """Measure a decoded image of any mode and size; `lines`: the text that was read in it."""
+    image = _on_grey(image)
     ready = prepared(image)
     return ImageLook(
         measures=measures_of(ready),
@@ -76,6 +79,13 @@ def look_at(image: Image.Image, lines: tuple[TextLine, ...] = ()) -> ImageLook:
         features=local_features(ready.small) if can_find_features() else None,
         lines=lines,
     )
+
+
+def _on_grey(image: Image.Image) -> Image.Image:
+    """An image with transparency as it is seen on grey, on which black and white drawings both show."""
+    if not image.has_transparency_data:
+        return image
+    return Image.alpha_composite(Image.new("RGBA", image.size, GREY), image.convert("RGBA")).convert("RGB")
 
 
 def hinted_images(looks: Mapping[str, ImageLook], classes: ClassTable) -> list[HintedImage]:
