@@ -78,6 +78,7 @@ def command(old: Edition, new: str) -> list[str]:
     return ["edition", new, "--images", images, "--reviews", str(old.folder), "--no-git"]
 
 
+@pytest.mark.exhaustive
 def test_killed_at_changes_of_files(old: Edition, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", KILLING, json.dumps(command(old, "new"))],
