@@ -1,4 +1,4 @@
-"""The table of differences, with and without an interval."""
+"""Parts of the pages: the table of differences, with and without an interval, and the markers of models."""
 
 import math
 import re
@@ -30,3 +30,10 @@ def test_a_difference(changed: dict[str, object], cells: list[str]) -> None:
     table = str(parts.difference_table([ROW | changed], {"mce": "mCE"}))  # type: ignore[attr-defined]
     found = [re.sub("<[^>]*>", "", each).replace("&lt;", "<") for each in re.findall("<td.*?</td>", table)]
     assert found[3:] == cells
+
+
+def test_no_two_of_eleven_models_have_one_marker() -> None:
+    parts = page_environment(imagenet(), TEMPLATES).get_template("study_parts.html").module
+    markers = [parts.marker(place) for place in range(12)]  # type: ignore[attr-defined]
+    assert len(set(markers[:11])) == 11
+    assert markers[11] == markers[0]
