@@ -33,6 +33,7 @@ from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.studies.attacks import probing
 from cleanset.studies.attacks.base import Known, Subject, margins, to_unit
 from cleanset.studies.attacks.gradient_attacks import PgdAttack
+from cleanset.studies.attacks.warnings import trust_of
 from docs import defences
 
 SEED = 0
@@ -318,12 +319,11 @@ def measured(name: str, network: nn.Module, side: int, undefended: nn.Module, fi
     names = [subject.name for subject in subjects]
     files = {file for each in found.seen for file in each.images or names}
     broken = np.any([each.success for each in found.searches.values()] or [np.zeros(len(names), bool)], axis=0)
-    left = {file for file, flag in zip(names, broken, strict=True) if not flag}
-    trusted = left - files if 2 * len(files) <= len(names) else set()
+    trusted = ~broken & trust_of(found.seen, names).of(names)
     return Row(
         name=name,
         with_sign=len(files),
-        bounds=f"{len(trusted)} to {len(left)}" if files else str(len(left)),
+        bounds=f"{trusted.sum()} to {(~broken).sum()}" if files else str((~broken).sum()),
         own=own,
         kept=float(near.kept.min()),
         unexplained=float(np.nan_to_num(near.unexplained).max()),

@@ -1,6 +1,6 @@
 """The record of the signs of gradient masking that a model showed: data/attack_warnings/<model>.json."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -72,12 +72,8 @@ class WarningRecord(BaseModel):
 
     @property
     def trust(self) -> Trust:
-        """The images whose gradient can be trusted: none if more than half of the probed ones have a sign."""
-        images = frozenset(file for each in self.warnings for file in each.images or ())
-        # what misleads on most images misleads on the others, too, where the probe does not see it
-        if any(each.images is None for each in self.warnings) or 2 * len(images) > len(self.files):
-            return Trust(checked=frozenset(), untrusted=None)
-        return Trust(checked=frozenset(self.files), untrusted=images)
+        """The images whose gradient can be trusted."""
+        return trust_of(self.warnings, self.files)
 
     @property
     def probed(self) -> ProbedImages | None:
@@ -87,6 +83,15 @@ class WarningRecord(BaseModel):
         columns = ("file", "was_correct", "is_error", "l2", "linf")
         rows = {name: [getattr(each, name) for each in self.candidates] for name in columns}
         return ProbedImages(rows=pd.DataFrame(rows), ball=self.ball)
+
+
+def trust_of(signs: Collection[SeenSign], files: Collection[str]) -> Trust:
+    """The images whose gradient can be trusted: none if more than half of the probed `files` have a sign."""
+    images = frozenset(file for each in signs for file in each.images or ())
+    # what misleads on most images misleads on the others, too, where the probe does not see it
+    if any(each.images is None for each in signs) or 2 * len(images) > len(files):
+        return Trust(checked=frozenset(), untrusted=None)
+    return Trust(checked=frozenset(files), untrusted=images)
 
 
 def attacked_model(results: Mapping[str, pd.DataFrame], record: WarningRecord | None) -> Attacked:
