@@ -39,8 +39,8 @@ def imported_callable(
     if not callable(found):
         problem = "has no" if found is None else f"has a value of type {type(found).__name__} as"
         raise CleansetError(f"{where}: {module} {problem} {name}; expected a callable")
-    if not is_installed:
-        vars(loaded).setdefault(SOURCES, (place, sources_of(module, place)))
+    if not is_installed and SOURCES not in vars(loaded):
+        setattr(loaded, SOURCES, (place, sources_of(module, place)))
     return cast(Callable[..., object], found)
 
 
