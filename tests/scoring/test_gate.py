@@ -46,7 +46,7 @@ def checked(end: Callable[[Outputs], Outputs], classes: int, seed: int = 0) -> N
         (lambda z: 100 * softmax(z), "gives percent, rows from 0 to 100 with a sum of 100"),
         (lambda z: np.log10(softmax(z)), "gives logarithms of probabilities to the base 10;"),
         (lambda z: np.log2(softmax(z)), "gives logarithms of probabilities to the base 2;"),
-        (lambda z: -np.log(softmax(z)), "gives negative log-probabilities, of which the smallest is the prediction;"),
+        (lambda z: -np.log(softmax(z)), "gives negative log-probabilities, the smallest of them for the prediction;"),
         (lambda z: (softmax(z) + softmax(0.9 * z)) / 2, "gives probabilities, rows from 0 to 1 with a sum of 1"),
     ],
 )

@@ -145,10 +145,8 @@ def _open_files(name: str, path: Path, rows: Mapping[str, Mapping[str, str]], cl
     if "folder" in next(iter(rows.values())):
         check_matched(len(rows), max(len(rows), len(folders)), f"folders beside {path} are in it", "some")
     several = sum(len(labels) > 1 for labels in labels_of.values())
-    note = (
-        [f"{several:,} of {len(labels_of):,} images have several classes, of which any is correct"] if several else []
-    )
-    return unchecked_set(name, "list", path.parent, labels_of, classes, note, group_of)
+    note = f"{several:,} of {len(labels_of):,} images have several classes, of which any is correct"
+    return unchecked_set(name, "list", path.parent, labels_of, classes, [note] if several else [], group_of)
 
 
 def _images_in(beside: Path, folder: str | None, where: str) -> list[str]:

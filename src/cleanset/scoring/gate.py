@@ -71,7 +71,7 @@ PERCENT = 100.0
 """The sum of the probabilities of an image in percent."""
 NOTES = {
     "same": "the outputs are the same for every image",
-    "tied": "the largest output of every image is shared by several classes, of which the first is the prediction",
+    "tied": "the largest output of every image is shared by several classes, and the first of them is the prediction",
     "unit": "all outputs are from 0 to 1, as a sigmoid gives or probabilities with some left out",
     "constant": "the outputs of every image are positive and have the same sum, as scaled probabilities have",
     "whole": "all outputs are whole numbers, as ranks and counts are",
@@ -175,7 +175,7 @@ class NetworkGate:
             )
         if "negated" in self._may_be:
             raise NetworkError(
-                f"{self.name}: the network gives negative log-probabilities, of which the smallest is the prediction; "
+                f"{self.name}: the network gives negative log-probabilities, the smallest of them for the prediction; "
                 f"{expected_logits(count, self.classes)}: leave out the minus"
             )
         # what is the same for every image shares any property
