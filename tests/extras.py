@@ -4,6 +4,7 @@ Imported by programs that hide libraries, so that it needs none but packaging.
 """
 
 import re
+import shutil
 import tomllib
 from collections.abc import Iterable, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
@@ -47,7 +48,7 @@ def other_modules(names: Iterable[str]) -> set[str]:
     return {
         module
         for module, found_in in packages_distributions().items()
-        if module != "cleanset" and not brought & {canonicalize_name(each) for each in found_in}
+        if module not in {"cleanset", "tests"} and not brought & {canonicalize_name(each) for each in found_in}
     }
 
 
@@ -61,3 +62,32 @@ class Hiding(PathFinder):
         cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         return None if fullname.partition(".")[0] in cls.hidden else super().find_spec(fullname, path, target)
+
+
+SITE = """
+import sys
+from importlib.machinery import PathFinder
+from extras import Hiding
+
+Hiding.hidden = frozenset({hidden})
+sys.meta_path[sys.meta_path.index(PathFinder)] = Hiding
+
+def refuse(event, arguments):
+    if event == "socket.getaddrinfo" or event == "socket.connect" and not isinstance(arguments[1], (str, bytes)):
+        raise OSError(f"no network: {{arguments}}")
+
+if not {network}:
+    sys.addaudithook(refuse)
+"""
+"""The module that Python imports when it starts."""
+
+
+def environment_with(repository: Path, folder: Path, *extras: str, network: bool) -> dict[str, str]:
+    """Variables with which each Python finds only the libraries of the core and the extras, and a network or none."""
+    required = required_by_extra(repository)
+    hidden = other_modules(name for extra in ("", *extras) for name in required[extra])
+    assert {"robustbench", "segmentation_models_pytorch"} <= hidden
+    folder.mkdir()
+    shutil.copy(__file__, folder / "extras.py")
+    (folder / "sitecustomize.py").write_text(SITE.format(hidden=sorted(hidden), network=network))
+    return {"PYTHONPATH": f"{folder}:{repository / 'src'}", "PYTHONDONTWRITEBYTECODE": "1"}

@@ -35,6 +35,10 @@ with tempfile.TemporaryDirectory() as folder:
     command("digests", "--images", archive, "--out", here / "digests.csv")
     command("published", "--images", archive, "--out", here / "set", "--digests", here / "digests.csv")
     assert f"{IMAGES:,} of {IMAGES:,} images are good" in command("verify", here / "set")
+    command("rebuild", "--manifest", here / "set" / "manifest.csv", "--images", archive, "--out", here / "rebuilt")
+    assert (here / "rebuilt" / "manifest.csv").read_bytes() == (here / "set" / "manifest.csv").read_bytes()
+    command("pack", here / "rebuilt", "--out", here / "shards")
+    assert "@misc{cleanset" in command("cite")
     images = cleanset.load(here / "set")
     assert (len(images), len(cleanset.table(here / "set"))) == (IMAGES, IMAGES)
     assert images[0][0].mode == "RGB"

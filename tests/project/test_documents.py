@@ -25,6 +25,7 @@ from cleanset.sets.published.lists import PublishedChoice
 from cleanset.tutorial import write_tutorial
 from tests.checkouts import Checkout
 from tests.documents import all_blocks, block, block_of, blocks, pages, shell
+from tests.extras import environment_with
 from tests.sets.published.drawn_archive import draw_archive
 
 BUILT = {"keras256": (480, 224, 224, 3), "standard": (34, 160, 160, 3)}
@@ -311,13 +312,15 @@ def test_the_first_blocks_of_the_readme(repository: Path, installed: Path, prist
 
 @pytest.mark.long
 def test_using_a_published_set(repository: Path, installed: Path, published: Checkout, tmp_path: Path) -> None:
-    """The lines of docs/use.md, verbatim but for the address."""
+    """The lines of docs/use.md, verbatim but for the address, with the libraries of the core alone, without DVC."""
     lines = block(repository, FETCH).replace("https://…/", "https://example.org/")
     (load,) = blocks(repository, "python", "README.md")
     load = load.replace('"norm_robust", "scooter"', '"standard", "standard"')
     shown = "print(len(images), image.mode, class_index, record['rank'], cleanset.__file__)\n"
     variables = installed_at(installed) | at_address(published.folder)
-    done = shell(published, f"{lines}python - <<'END'\n{load}{shown}END\n", tmp_path, **variables)
+    libraries = environment_with(repository, tmp_path / "site", network=False)
+    variables["PYTHONPATH"] = f"{tmp_path / 'site'}:{variables['PYTHONPATH']}"
+    done = shell(published, f"{lines}python - <<'END'\n{load}{shown}END\n", tmp_path, **(libraries | variables))
     assert done.returncode == 0, done.stderr
     fetched, trial, verified, again, loaded = done.stdout.splitlines()
     assert fetched.startswith("standard: 34 images of model standard at commit ")

@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -18,19 +17,11 @@ from cleanset.errors import CleansetError
 from cleanset.plumbing.files import sha256
 from cleanset.tutorial import write_tutorial
 from tests.checkouts import Checkout
-from tests.extras import other_modules, required_by_extra
+from tests.extras import environment_with
 from tutorial_photos import ARCHIVE, FOLDERS, jpeg, photograph
 
 PHOTOS = "636e1c6e4a2f30a0ab2fb876f25c48c16ce28e32b8e4d23197b52c221bf4377c"
 """SHA-256 of the photographs, one after another by name."""
-HIDE = """
-import sys
-from importlib.machinery import PathFinder
-from extras import Hiding
-
-Hiding.hidden = frozenset({hidden})
-sys.meta_path[sys.meta_path.index(PathFinder)] = Hiding
-"""
 
 
 def script(repository: Path, name: str) -> ModuleType:
@@ -94,19 +85,15 @@ def test_the_tutorial_gives_what_the_notebook_holds(repository: Path, pristine: 
     Every library is hidden that the extra `tutorial` does not bring, in all programs that the cells start.
     """
     clone = pristine.clone(tmp_path / "cleanset")
-    required = required_by_extra(repository)
-    hidden = other_modules([*required[""], *required["tutorial"]])
-    assert {"pdqhash", "nicegui", "robustbench"} <= hidden
-    shutil.copy(repository / "tests" / "extras.py", tmp_path)
-    (tmp_path / "sitecustomize.py").write_text(HIDE.format(hidden=sorted(hidden)))
-    path = f"{tmp_path}:{clone.folder / 'src'}"
+    libraries = environment_with(repository, tmp_path / "site", "tutorial", network=True)
+    path = f"{tmp_path / 'site'}:{clone.folder / 'src'}"
     done = subprocess.run(
         [sys.executable, "docs/tutorial.py"],
         cwd=clone.folder,
         capture_output=True,
         text=True,
         check=False,
-        env=clone.environment() | {"PYTHONPATH": path},
+        env=clone.environment() | libraries | {"PYTHONPATH": path},
     )
     assert done.returncode == 0, done.stderr
     found, kept = (json.loads((each / "docs" / "tutorial.ipynb").read_text()) for each in (clone.folder, repository))
