@@ -17,7 +17,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ValidationInfo
 
 from cleanset.errors import CleansetError
-from cleanset.plumbing.validation import hidden_character, shown
+from cleanset.plumbing.validation import check_columns, hidden_character, shown
 
 WNID = re.compile("n[0-9]{8}")
 """The form of a key of ImageNet's classes."""
@@ -217,7 +217,8 @@ def folded_name(name: str) -> str:
 
 def parse_class_table(text: str, where: str) -> ClassTable:
     """The table in the text of a classes.tsv, as `ClassTable.text` writes it. Raises CleansetError for any other."""
-    lines = [line.split("\t") for line in text.splitlines()]
+    lines = [line.split("\t") for line in text.splitlines()] or [[]]
+    check_columns(lines[0], CLASS_COLUMNS, where)
     found = class_table([(cells[0], cells[1]) for cells in lines[1:] if len(cells) == len(CLASS_COLUMNS)], where)
     if found.text != text:
         raise CleansetError(

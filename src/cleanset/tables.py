@@ -20,7 +20,7 @@ from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
 from cleanset.image_ids import ID_PATTERN as IMAGENET_ID
 from cleanset.plumbing.files import read_bytes, replacing
-from cleanset.plumbing.validation import SHA256_FORM, shown
+from cleanset.plumbing.validation import SHA256_FORM, check_columns, shown
 from cleanset.vocabulary import EXCLUSION_REASONS, NO_TIER, TIER_ORDER, TIERS, VERDICTS
 
 REMEDY = "run dvc checkout to restore it, or dvc repro"
@@ -423,6 +423,7 @@ def parquet_content(path: Path, most: int = 2**36) -> pa.Table:
 
 
 def _check_schema(path: Path, found: pa.Schema, expected: pa.Schema) -> None:
+    check_columns(found.names, expected.names, str(path))
     if found.names != expected.names:
         names = ", ".join(found.names)
         raise CleansetError(f"{path}: columns {shown(names)}; expected {', '.join(expected.names)}: {REMEDY}")

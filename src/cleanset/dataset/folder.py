@@ -70,7 +70,7 @@ def groups_texts(group_of: Mapping[str, str]) -> dict[str, str]:
 
 def groups_of(text: str | None, where: str) -> dict[str, str]:
     """The group of each image id in the text that goes with the table of the images; empty without one."""
-    rows = parse_rows(text, _GROUP_COLUMNS, dict[str, str], where, remedy="run dvc repro") if text else ()
+    rows = parse_rows(text, _GROUP_COLUMNS, dict[str, str], where, remedy="run dvc repro", is_own=True) if text else ()
     return {cells["image_id"]: cells[GROUP] for _, cells in rows}
 
 

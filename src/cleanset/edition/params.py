@@ -19,6 +19,7 @@ from cleanset.plumbing.validation import (
     Role,
     Section,
     Sha256,
+    check_not_newer,
     checked,
     first_problem,
     is_callable_name,
@@ -565,6 +566,7 @@ def checked_params(content: object, where: str) -> Params:
 
     Raises CleansetError naming `where` and all missing keys, or the first wrong one.
     """
+    check_not_newer(content, where)
     try:
         return Params.model_validate(content)
     except ValidationError as error:

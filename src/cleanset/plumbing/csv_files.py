@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError, cut, reason
 from cleanset.plumbing.files import MAX_BYTES, open_file, read_text, write_text
-from cleanset.plumbing.validation import MAX_VALUE, expected_value, join_names, shown
+from cleanset.plumbing.validation import MAX_VALUE, check_columns, expected_value, join_names, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +36,7 @@ class RowOptions(TypedDict, total=False):
 
     key: Sequence[str]
     others: bool
+    is_own: bool
     context: object
 
 
@@ -62,13 +63,15 @@ def parse_rows(
     key: Sequence[str] = (),
     invalid: list[str] | None = None,
     others: bool = False,
+    is_own: bool = False,
     context: object = None,
 ) -> Iterator[tuple[str, Row]]:
     """Each row of a CSV text, whole or in lines, as a `kind`, after its place in messages.
 
     `columns`: the header; the last may be missing where their fields have defaults. `kind`: a dataclass with a field of
     the expected type for each column, or a function of the cells by column that raises ValueError. `key`: columns whose
-    values are unique together. `others`: more columns may be there, in any order. `context`: what the validators of a
+    values are unique together. `others`: more columns may be there, in any order. `is_own`: only cleanset writes such a
+    file, so that further columns are those of a newer version. `context`: what the validators of a
     dataclass need next to the cell, such as the class table. Raises CleansetError, naming `where`, line and column, for
     a row that is not valid; with `invalid` only for another header: such a row is then left out, and its message
     appended.
@@ -80,6 +83,8 @@ def parse_rows(
     needed = sum(each.default is MISSING for each in wanted) or len(columns)
     rows = csv_rows(text, where, remedy, invalid)
     line, header = next(rows, (1, []))
+    if is_own:
+        check_columns(header, columns, f"{where}, line {line}")
     if others and set(columns) <= set(header) and len(set(header)) == len(header):
         column_of = dict(zip(header, header, strict=True))
     elif header != list(columns[: max(needed, len(header))]):

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError, reason
 from cleanset.plumbing.files import read_text, sha256_of, write_text
-from cleanset.plumbing.validation import first_problem, shown
+from cleanset.plumbing.validation import check_not_newer, first_problem, shown
 
 Kind = TypeVar("Kind")
 
@@ -49,10 +49,17 @@ def parse_json(text: str | bytes, where: str, expected: str) -> Any:
         raise CleansetError(f"{where}: not JSON ({reason(error)}); expected {expected}") from None
 
 
+def parse_record(text: str | bytes, where: str, expected: str, known: int = 1) -> Any:
+    """As `parse_json`, of a file of cleanset. Raises CleansetError as `check_not_newer` does, too."""
+    content = parse_json(text, where, expected)
+    check_not_newer(content, where, known)
+    return content
+
+
 def read_json(path: Path, kind: type[Kind] | TypeAdapter[Kind], what: str, remedy: str) -> Kind:
     """The content of a JSON file as a `kind`. Raises CleansetError, which ends in `remedy`, for anything else."""
     text = read_text(path, remedy)
-    parse_json(text, str(path), f"{what}: {remedy}")  # pydantic takes a key twice, and NaN
+    parse_record(text, str(path), f"{what}: {remedy}")  # pydantic takes a key twice, and NaN
     try:
         return (kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)).validate_json(text)
     except ValidationError as error:

@@ -12,7 +12,7 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from cleanset.errors import CleansetError, InputError, cut, one_line
+from cleanset.errors import CleansetError, InputError, cut, one_line, written_by_newer
 
 MAX_VALUE = 80
 """Characters of a value in a message."""
@@ -99,14 +99,29 @@ def first_names(names: Sequence[str], most: int) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
+def check_not_newer(content: object, where: object, known: int = 1) -> None:
+    """Raise CleansetError for a table whose key `format` has a number above `known`; without the key it is 1."""
+    number = content.get("format") if isinstance(content, dict) else None
+    if isinstance(number, int) and number > known:
+        raise CleansetError(written_by_newer(where, f"format {number}", str(known)))
+
+
+def check_columns(found: Sequence[str], known: Sequence[str], where: str) -> None:
+    """Raise CleansetError for columns of a newer version of cleanset: all that are known, and further ones."""
+    if len(found) > len(known) and list(found[: len(known)]) == list(known):
+        further = f"columns {join_names(found[len(known) :], MAX_VALUE)}"
+        raise CleansetError(written_by_newer(where, further, f"the columns up to {known[-1]}"))
+
+
 Record = TypeVar("Record", bound=BaseModel)
 
 
 def validate(kind: type[Record], content: object, where: object, after: str = "", *, context: object = None) -> Record:
     """The content as a `kind`. Raises CleansetError, from `where` to `after`, for the first problem in it.
 
-    `context`: what validators need next to the value, such as the class table.
+    `context`: what validators need next to the value, such as the class table. Raises as `check_not_newer` does, too.
     """
+    check_not_newer(content, where)
     try:
         return kind.model_validate(content, context=context)
     except ValidationError as error:

@@ -75,7 +75,7 @@ def read_plan(reviews: Path, role: str, classes: ClassTable) -> AuditPlan | None
     remedy = "restore it, or remove reviews/audit and draw anew"
     plan = validate(_Plan, read_yaml(path, remedy), path)
     check_digest(plan.model_dump(mode="json", exclude_unset=True), path, remedy)
-    rows = read_rows(listed, (classes.key_column, *DRAW_COLUMNS), partial(_image, classes), remedy)
+    rows = read_rows(listed, (classes.key_column, *DRAW_COLUMNS), partial(_image, classes), remedy, is_own=True)
     images = tuple(image for _, image in rows)
     is_complete = plan.model == role and 1 <= plan.drawn <= len(images)
     if not is_complete or draw_order(images, plan.seed, classes) != images:

@@ -16,7 +16,7 @@ from cleanset.images.boxes import UNKNOWN_BOX, Box, Unknown, parse_box
 from cleanset.plumbing.cache import PACKAGE
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.kept_files import KeptFiles, kept_files
-from cleanset.plumbing.validation import MAX_VALUE, SHA256_FORM, Section, shown, validate
+from cleanset.plumbing.validation import MAX_VALUE, SHA256_FORM, Section, check_not_newer, shown, validate
 from cleanset.plumbing.yaml_files import parse_remembered
 from cleanset.review.verdicts import OFFICIAL, Clean, Cropped, Rejected, Review, Unsure, Verdict, Vote
 from cleanset.vocabulary import Basis, Reason, Seen, VerdictKind
@@ -175,6 +175,7 @@ def parse_reviews(text: str, wnid: str, where: str, classes: ClassTable) -> list
                 "version, or remove the file"
             )
         return []
+    check_not_newer(content, where)
     files = _table(content, f"{where}, line 1", f"expected the {classes.key_column} of the file, {wnid}:")
     if list(files) != [wnid]:
         line = min(lines.values(), default=1)

@@ -28,7 +28,7 @@ def read_gold_key(reviews: Path, classes: ClassTable) -> dict[ImageKey, GoldItem
 def parse_gold_key(text: str, where: str, classes: ClassTable) -> dict[ImageKey, GoldItem]:
     """The gold items in the text of a gold.csv. Raises CleansetError, naming `where` and the line."""
     columns = (classes.key_column, *GOLD_COLUMNS)
-    rows = parse_rows(text, columns, GoldItem, where, remedy=_REMEDY, key=("image_id",), context=classes)
+    rows = parse_rows(text, columns, GoldItem, where, remedy=_REMEDY, key=("image_id",), is_own=True, context=classes)
     return {item.key: item for _, item in rows}
 
 

@@ -80,7 +80,7 @@ def read_look_again(path: Path, known: Mapping[int, Collection[str]], classes: C
     Raises CleansetError for a file in another format, and for an image that is not a candidate of its class.
     """
     found: dict[int, dict[str, str]] = {}
-    for where, row in read_rows(path, look_again_columns(classes.key_column), dict[str, str], _ANALYSE):
+    for where, row in read_rows(path, look_again_columns(classes.key_column), dict[str, str], _ANALYSE, is_own=True):
         file = row["image_id"]
         key = row[classes.key_column]
         class_index = classes.indices.get(key, -1)

@@ -22,7 +22,7 @@ from cleanset.errors import CleansetError
 from cleanset.plumbing.files import day_written, partial_shards, read_bytes, sha256, sha256_of
 from cleanset.plumbing.json_files import JsonMapping, JsonObject, check_digest, parse_json
 from cleanset.plumbing.progress import print_notice
-from cleanset.plumbing.validation import shown
+from cleanset.plumbing.validation import check_not_newer, shown
 
 if TYPE_CHECKING:
     from cleanset.scoring.engine import Settings
@@ -101,10 +101,15 @@ def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None)
     """The record of a result that was made from the same; None where the result has to be computed again.
 
     `result`: a file whose SHA-256 the record has as `predictions_sha256`. Prints the differences, or of which day the
-    result is. None, too, if the record or the result is missing, damaged or edited.
+    result is. None, too, if the record or the result is missing, damaged or edited. Raises CleansetError for a record
+    of a newer version.
     """
     try:
         content = parse_json(read_bytes(record), str(record), "a record")
+    except (OSError, CleansetError):
+        return None
+    check_not_newer(content, record)
+    try:
         if differences := made_from.differences(content):
             print_again(result or record, "; ".join(differences))
             return None

@@ -255,9 +255,9 @@ class Rejection:
 
 def rejections(text: str, where: str, classes: ClassTable) -> Mapping[tuple[str, str], Rejection]:
     """The rejected candidates by class key and image id. Raises CleansetError, naming `where`."""
-    has_tiers = not text.startswith(",".join(rejected_columns(classes, has_tiers=False)) + "\n")
+    has_tiers = "tier" in text.partition("\n")[0].split(",")
     names = rejected_columns(classes, has_tiers=has_tiers)
-    rows = parse_rows(text, names, dict[str, str], where, remedy="export or fetch the set again")
+    rows = parse_rows(text, names, dict[str, str], where, remedy="export or fetch the set again", is_own=True)
     return {
         (row[classes.key_column], row["image_id"]): Rejection(
             image_id=row["image_id"], reason=row["reason"], sha256=row.get("source_sha256")

@@ -11,11 +11,11 @@ from pydantic_core import ErrorDetails
 
 from cleanset.classes import ClassTable
 from cleanset.dataset.duplicates import equal_pairs
-from cleanset.errors import CleansetError, cut, one_line, written_by_newer
+from cleanset.errors import CleansetError, cut, one_line
 from cleanset.image_ids import expected_id
 from cleanset.plumbing.csv_files import unescaped
 from cleanset.plumbing.json_files import JsonObject
-from cleanset.plumbing.validation import SHA256_FORM
+from cleanset.plumbing.validation import SHA256_FORM, check_columns
 from cleanset.sets.manifest import BOX, COLUMNS, DENIED_BY, FORMAT, MANIFEST, Entry, ManifestForm, manifest_csv
 
 MAX_SHOWN_CHARACTERS = 100
@@ -165,11 +165,7 @@ def _rows(text: str, where: str, wanted: Sequence[str]) -> list[list[str]]:
         header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
     except csv.Error as error:
         raise CleansetError(f"{where}: not CSV ({error}); expected a manifest: export or fetch it again") from None
-    if len(header) > len(wanted) and header[: len(wanted)] == list(wanted):
-        further = ", ".join(map(printable, header[len(wanted) :]))
-        raise CleansetError(
-            written_by_newer(f"{where}, line 1", f"columns {further}", f"the columns up to {wanted[-1]}")
-        )
+    check_columns(header, wanted, f"{where}, line 1")
     for number, (found, expected) in enumerate(zip_longest(header, wanted), start=1):
         if found != expected:
             raise CleansetError(

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from cleanset.errors import CleansetError, written_by_newer
+from cleanset.errors import CleansetError
 from cleanset.evaluation.comparability import CLEAN_ACCURACY, RESULTS_FORMAT, ComparabilityCard
 from cleanset.evaluation.measured_models import not_deterministic
 from cleanset.evaluation.measures import NOT_MEASURED, Measure
@@ -19,7 +19,7 @@ from cleanset.evaluation.notes import MeasuredSet
 from cleanset.evaluation.pairs import parse_answers
 from cleanset.evaluation.specs import file_stems
 from cleanset.plumbing.files import read_bytes
-from cleanset.plumbing.json_files import JsonMapping, JsonObject, check_digest, parse_json
+from cleanset.plumbing.json_files import JsonMapping, JsonObject, check_digest, parse_record
 from cleanset.plumbing.validation import first_problem, shown
 from cleanset.plumbing.yaml_files import data_beside
 from cleanset.statistics.basics import Flags
@@ -133,7 +133,7 @@ def read_results(path: Path) -> ResultFile:
         raise CleansetError(
             f"{file}: missing; expected {EXPECTED_RESULTS}: name its file, or the folder of its --out"
         ) from None
-    content = parse_json(data, str(file), EXPECTED_RESULTS)
+    content = parse_record(data, str(file), EXPECTED_RESULTS, RESULTS_FORMAT)
     if isinstance(content, dict):
         check_digest(content, file, "run the evaluation again")
         if "fingerprint" in content and "models" not in content:
@@ -185,9 +185,6 @@ def check_format(content: JsonMapping, name: str) -> None:
     """Raise CleansetError, which names the command that writes it again, for results of another format."""
     if content.get("format") == RESULTS_FORMAT or ("models" not in content and "families" not in content):
         return
-    found = content.get("format", 1)
-    if isinstance(found, int) and found > RESULTS_FORMAT:
-        raise CleansetError(written_by_newer(name, f"format {found}", str(RESULTS_FORMAT)))
     command = "evaluate"
     if "families" in content:
         command = "attacks evaluate" if "attacks" in content else "robustness evaluate"

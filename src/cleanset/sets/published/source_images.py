@@ -136,7 +136,7 @@ def read_digests(path: Path) -> DigestTable:
     """Read a table. Raises CleansetError, naming the line, for anything that `run` does not write."""
     archive, last = "", ""
     images: dict[str, tuple[int, str]] = {}
-    for where, cells in read_rows(path, DIGEST_COLUMNS, dict[str, str], _REMEDY):
+    for where, cells in read_rows(path, DIGEST_COLUMNS, dict[str, str], _REMEDY, is_own=True):
         image_id, size, digest = cells.values()
         first = not archive
         pattern = _MD5 if first else SHA256_FORM

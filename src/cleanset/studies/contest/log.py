@@ -11,9 +11,9 @@ from pathlib import Path
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.files import read_known, read_text, sha256
-from cleanset.plumbing.json_files import parse_json
+from cleanset.plumbing.json_files import parse_record
 from cleanset.plumbing.machine import without_garbage_collection
-from cleanset.plumbing.validation import check_known, shown, validate
+from cleanset.plumbing.validation import check_known, check_not_newer, shown, validate
 from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.studies.contest.entries import ENTRIES, RULES, AnyLine, Line
 from cleanset.studies.contest.rules import ContestRules, parse_instant
@@ -46,6 +46,7 @@ def read_content(path: Path) -> dict[str, object]:
     found = read_yaml(path, "save it as UTF-8", MAX_YAML_BYTES)
     if not isinstance(found, dict):
         raise CleansetError(f"{path}: {shown(found)}; expected keys and values: see docs/contest.md")
+    check_not_newer(found, path)
     return found
 
 
@@ -101,7 +102,7 @@ class Log:
 
     def add(self, text: str, where: object) -> None:
         """Add a line. Raises CleansetError unless it follows the line before, and is an entry by itself."""
-        content = parse_json(text, str(where), "a line of the log")
+        content = parse_record(text, str(where), "a line of the log")
         if not isinstance(content, dict) or tuple(content) != KEYS:
             raise CleansetError(f"{where}: {shown(content)}; expected the keys {', '.join(KEYS)}: {UNCHANGED}")
         number = len(self.lines)

@@ -417,7 +417,7 @@ def key_csv(plan: StudyPlan, sha256_of: dict[tuple[ImageKind, str], str], classe
 def read_trials(text: str, where: str) -> dict[int, list[Trial]]:
     """The trials of each list by its number, from a table of `trials_csv`. Raises CleansetError for anything else."""
     found: dict[int, list[Trial]] = {}
-    for _, (number, trial) in parse_rows(text, TRIAL_COLUMNS, _listed, where, remedy=RESTORE_FILE):
+    for _, (number, trial) in parse_rows(text, TRIAL_COLUMNS, _listed, where, remedy=RESTORE_FILE, is_own=True):
         found.setdefault(number, []).append(trial)
     return found
 

@@ -226,7 +226,7 @@ def read_ratings(
     published = 0
     for name, text in sorted(texts.items()):
         # the header tells the files of the page from those of published studies
-        is_page = _header(text, name) == ANSWER_COLUMNS
+        is_page = _header(text, name)[: len(ANSWER_COLUMNS)] == ANSWER_COLUMNS
         if is_page and key is None:
             raise CleansetError(f"{name}: answers of the study's page; expected --plan with the folder of the plan")
         published += not is_page
@@ -234,7 +234,7 @@ def read_ratings(
         prefix = f"{name}:" if len(texts) > 1 else ""
         columns, kind = (ANSWER_COLUMNS, _Answered) if is_page else (RATING_COLUMNS, _Published)
         rows: Iterator[tuple[str, _Answered | _Published]] = parse_rows(
-            text, columns, kind, name, remedy=CORRECT, invalid=invalid
+            text, columns, kind, name, remedy=CORRECT, invalid=invalid, is_own=is_page
         )
         for at, row in rows:
             try:
@@ -263,13 +263,13 @@ def key_columns(class_column: str) -> tuple[str, ...]:
 
 def class_column_of(text: str) -> str:
     """The column of classes in the text of a key."""
-    return "class" if _header(text, "key.csv") == key_columns("class") else "wnid"
+    return "class" if "class" in _header(text, "key.csv") else "wnid"
 
 
 def parse_key(text: str, where: str) -> dict[str, Stimulus]:
     """The key of a plan, by stimulus. Raises CleansetError for anything else."""
     columns = key_columns(class_column_of(text))
-    rows = parse_rows(text, columns, Stimulus, where, remedy=RESTORE_FILE, key=("stimulus",))
+    rows = parse_rows(text, columns, Stimulus, where, remedy=RESTORE_FILE, key=("stimulus",), is_own=True)
     return {row.stimulus: row for _, row in rows}
 
 

@@ -11,7 +11,7 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -159,27 +159,20 @@ class StudyServer:
         os.close(self._file)
 
     def _read_people(self) -> None:
-        path = self.plan / PEOPLE
-        finished = self.plan / FINISHED
-        cut_torn_line(path)
-        if finished.exists():
-            cut_torn_line(finished)
-        finished_rows = read_rows(finished, FINISHED_COLUMNS, dict[str, str], RESTORE_FILE) if finished.exists() else ()
-        self._finished = {row["person"] for _, row in finished_rows}
+        self._finished = {row["person"] for _, row in _rows(self.plan / FINISHED, FINISHED_COLUMNS)}
         lists = {str(each): each for each in self.trials}
-        for where, row in read_rows(path, PEOPLE_COLUMNS, dict[str, str], RESTORE_FILE) if path.stat().st_size else ():
+        for where, row in _rows(self.plan / PEOPLE, PEOPLE_COLUMNS):
             if row["list"] not in lists or not _PERSON.fullmatch(row["person"]) or not row["began"].isdecimal():
                 raise CleansetError(f"{where}: not a person of this plan: {RESTORE_FILE}")
             one = Participant(row["id"], row["key"], row["person"], number=lists[row["list"]], active=0.0)
             seen = float(row["began"])
             answered = self.plan / ANSWERS_FOLDER / one.file
             check_no_links(self.plan, answered)
+            for at, given in _rows(answered, ANSWER_COLUMNS):
+                if (given["person"], given["list"]) != (one.person, row["list"]):
+                    raise CleansetError(f"{at}: of another person or list; {RESTORE_FILE}")
+                _note_answer(one, given, at)
             if answered.exists():
-                cut_torn_line(answered)
-                for at, given in read_rows(answered, ANSWER_COLUMNS, dict[str, str], RESTORE_FILE):
-                    if (given["person"], given["list"]) != (one.person, row["list"]):
-                        raise CleansetError(f"{at}: of another person or list; {RESTORE_FILE}")
-                    _note_answer(one, given, at)
                 seen = max(seen, answered.stat().st_mtime)
             one.active = time.monotonic() - max(0.0, time.time() - seen)
             self._note_screening(one)
@@ -409,6 +402,14 @@ def _read_ids(path: Path) -> frozenset[str]:
             f"{MAX_ID} characters"
         )
     return frozenset(given)
+
+
+def _rows(path: Path, columns: Sequence[str]) -> Iterable[tuple[str, dict[str, str]]]:
+    """The rows of a file that this server adds to, after a torn line at its end is cut off; none without the file."""
+    if not path.exists():
+        return ()
+    cut_torn_line(path)
+    return read_rows(path, columns, dict[str, str], RESTORE_FILE, is_own=True) if path.stat().st_size else ()
 
 
 def _lines(header: tuple[str, ...], row: tuple[object, ...]) -> tuple[str, str]:

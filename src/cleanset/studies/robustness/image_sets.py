@@ -19,7 +19,7 @@ from cleanset.dataset.folder import GROUP, groups_texts
 from cleanset.errors import CleansetError, install_command, reason
 from cleanset.images.preprocessing import BASE_SIZE, Pixels
 from cleanset.plumbing.files import read_bytes, read_text, replacing, sha256, write_text
-from cleanset.plumbing.json_files import parse_json
+from cleanset.plumbing.json_files import parse_record
 from cleanset.plumbing.progress import tracked
 from cleanset.sets.folder import read_entries, read_image
 from cleanset.statistics.seeds import change_seed, image_seed
@@ -221,7 +221,7 @@ def save_missing(
 
 def _sources_before(path: Path, made_with: Mapping[str, object]) -> dict[str, list[str]]:
     """The sources of the images that a record tells of. Raises CleansetError if it tells of something else."""
-    record = parse_json(read_bytes(path), str(path), "what generated images were made with")
+    record = parse_record(read_bytes(path), str(path), "what generated images were made with")
     sources = record.pop("images", None) if isinstance(record, dict) else None
     # through JSON, where tuples become lists
     if not isinstance(sources, dict) or record != json.loads(json.dumps(made_with)):

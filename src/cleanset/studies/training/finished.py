@@ -13,7 +13,7 @@ from cleanset.errors import CleansetError
 from cleanset.evaluation.specs import TrainedModel
 from cleanset.plumbing.csv_files import read_frame
 from cleanset.plumbing.files import read_bytes, read_text, sha256_of
-from cleanset.plumbing.json_files import JsonMapping, JsonObject, parse_json, read_json
+from cleanset.plumbing.json_files import JsonMapping, JsonObject, parse_record, read_json
 from cleanset.plumbing.validation import join_names, validate
 from cleanset.scoring.validity import MadeFrom, code_of
 from cleanset.studies.training.params import TrainingParams
@@ -148,7 +148,7 @@ def _is_finished(inputs: StudyInputs, name: str, of_study: JsonMapping) -> bool:
         record = inputs.study.fold(name, fold).record
         if not record.is_file():
             return False
-        content = parse_json(read_bytes(record), str(record), "the record of a run")
+        content = parse_record(read_bytes(record), str(record), "the record of a run")
         if made_from.differences(content) or code_of(TRAINING) not in str(content.get("code")).split(", "):
             return False
     return True
@@ -210,7 +210,7 @@ def record_of_weights(
     Raises CleansetError, which ends in `remedy`, for a record that is missing or not one, for other weights, and for
     another task than the wanted one.
     """
-    record = parse_json(read_text(path, remedy), str(path), f"the record of a training: {remedy}")
+    record = parse_record(read_text(path, remedy), str(path), f"the record of a training: {remedy}")
     if (
         not isinstance(record, dict)
         or not isinstance(settings := record.get("settings"), dict)
