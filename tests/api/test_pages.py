@@ -25,9 +25,10 @@ def test_the_page_on_python_runs(repository: Path, built: Checkout, tmp_path: Pa
 
 @pytest.mark.slow
 def test_the_page_on_code_of_users_runs(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    attack, weather, measure = blocks(repository, "python", "docs/extending.md")
+    attack, weather, measure, hint = blocks(repository, "python", "docs/extending.md")
     (tmp_path / "my_measures.py").write_text(measure)
-    attacks, corruptions = map(yaml.safe_load, blocks(repository, "yaml", "docs/extending.md"))
+    attacks, corruptions, review = map(yaml.safe_load, blocks(repository, "yaml", "docs/extending.md"))
+    (tmp_path / "my_hints.py").write_text(hint)
     (tmp_path / "my_attack.py").write_text(attack)
     (tmp_path / "my_weather.py").write_text(weather)
     (tmp_path / "paints.py").write_text(
@@ -47,6 +48,11 @@ def test_the_page_on_code_of_users_runs(repository: Path, tmp_path: Path, monkey
     assert 12 <= (rainy == 230).all(axis=2).sum() <= 40 * 12
     found = cleanset.robustness("paints:net", "images", families=corruptions)
     assert {"fog", "my_weather:rain"} <= set(found.to_pandas()["change"])
+    draw(tmp_path / "images" / "n01440764" / "white.png", (255, 255, 255))
+    hinted = cleanset.hints("images", text=False, custom=review["review"]["hints"])
+    white = hinted.to_pandas().query("hint == 'glare'")
+    assert white[["image", "sign", "value"]].values.tolist() == [["n01440764/white.png", "white areas", 1.0]]
+    assert len(hinted.as_dict()["code"]["my_hints:Glare"]) == 64
     attacked = cleanset.attack("paints:net", "images", attacks["attacks"], eps="2/255", warnings=False)
     assert attacked.problems == {}
     assert attacked.as_dict()["attacks"]["mine"]["parameters"] == {"steps": 10}

@@ -192,6 +192,7 @@ OTHER: dict[str, Any] = {
     "review.overlap": 0.5,
     "review.seconds_per_image": 2,
     "review.opinions": ["opinions.csv"],
+    "review.hints": ["my_hints:Glare"],
     "review.gold.folder": "gold",
     "review.gold.share": 0.25,
     "export.images_per_class": 2,

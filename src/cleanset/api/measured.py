@@ -15,9 +15,9 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import InputError, needs_extra
 from cleanset.evaluation.arguments import Arguments
 from cleanset.evaluation.function import Results
-from cleanset.evaluation.own_code import forget_changed_modules
 from cleanset.evaluation.specs import GivenModel, split_name
 from cleanset.plumbing.validation import shown
+from cleanset.scoring.own_code import forget_changed_modules
 from cleanset.sets.image_set import ImageSet
 
 EXPECTED_MODEL = (

@@ -15,27 +15,36 @@ if TYPE_CHECKING:
 
 
 def hints(
-    images: str | Path, *, text: bool | None = None, page: str | Path | None = None, most: int = 500
+    images: str | Path,
+    *,
+    text: bool | None = None,
+    page: str | Path | None = None,
+    most: int = 500,
+    custom: Sequence[str] = (),
 ) -> MeasureResults:
     """The hints at flaws of any images, as `cleanset hints` finds them: borders, text, blur, copies and others.
 
     `images`: a folder of images, or of a set. `text`: whether text is read, which takes a core 0.15 to 0.65 s an image;
-    None: of 1,000 images at most. `page`: a new .html file with the `most` severe images. `to_pandas()` has a row for
-    each hint, the most severe first: image, hint, severity, sign, measure, value, limit, other. Raises CleansetError.
+    None: of 1,000 images at most. `page`: a new .html file with the `most` severe images. `custom`: your own hints, as
+    "my_module:MyHint". `to_pandas()` has a row for each hint, the most severe first: image, hint, severity, sign,
+    measure, value, limit, other. Raises CleansetError.
     """
     with needs_extra("review"):
         import pandas as pd
 
         from cleanset.report import hints as tool
+        from cleanset.scoring.own_code import code_digests, forget_changed_modules
 
-        found = tool.write(str(images), None if page is None else Path(page), most=most, text=text)
+        forget_changed_modules()
+        found = tool.write(str(images), None if page is None else Path(page), most=most, text=text, custom=custom)
+    code = {"code": code_digests(list(custom), tool.CUSTOM)} if custom else {}
     rows = pd.read_csv(StringIO(tool.as_csv(found)), keep_default_na=False)
     return MeasureResults(
         name=f"hints at {counted(found.count, 'image')} of {found.source}",
         text=tool.as_table(found),
         tables=[],
         rows=rows,
-        content={"images": found.count, "notices": list(found.notices), "hints": rows.to_dict("records")},
+        content={"images": found.count, "notices": list(found.notices), "hints": rows.to_dict("records"), **code},
         problems={str(number): notice for number, notice in enumerate(found.notices, start=1)},
     )
 

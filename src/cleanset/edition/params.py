@@ -278,6 +278,9 @@ _DISTINCT_FILES = checked(
     lambda names: all(name.strip() for name in names) and len(set(names)) == len(names),
     "names of CSV files, each once",
 )
+_DISTINCT_CALLABLES = checked(
+    lambda names: all(map(is_callable_name, names)) and len(set(names)) == len(names), "names as MODULE:NAME, each once"
+)
 _DISTINCT_BASES = checked(
     lambda bases: "explicit" in bases and set(bases) <= set(BASES) and len(set(bases)) == len(bases),
     f"explicit and any others of {', '.join(BASES)}, each once",
@@ -327,6 +330,9 @@ class ReviewPolicy(Section):
     opinions: Annotated[list[str], _DISTINCT_FILES] = Field(default_factory=list)
     """CSV files with others' findings on images, relative to the edition's folder; the page shows them, and they decide
     nothing."""
+
+    hints: Annotated[list[str], _DISTINCT_CALLABLES] = Field(default_factory=list)
+    """Your own hints, as MODULE:NAME; their modules are in the edition's folder. They decide nothing."""
 
     gold: Gold | None = None
     """The images with a known verdict that are mixed in; they decide nothing."""

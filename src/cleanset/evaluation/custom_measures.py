@@ -8,9 +8,9 @@ import pandas as pd
 
 from cleanset.errors import CleansetError, raised
 from cleanset.evaluation.measures import Measure
-from cleanset.evaluation.own_code import code_digests, imported_callable
 from cleanset.plumbing.json_files import JsonObject
 from cleanset.plumbing.validation import is_callable_name, shown
+from cleanset.scoring.own_code import code_digests, imported_callable
 
 WHERE = "--custom-measure"
 EXPECTED = "expected a finite number, or one with the two ends of its interval: value, (low, high)"

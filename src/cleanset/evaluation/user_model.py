@@ -40,7 +40,6 @@ from cleanset.edition.models import changed_files
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, raised, reason
 from cleanset.evaluation.class_order import places_of
-from cleanset.evaluation.own_code import imported_callable
 from cleanset.evaluation.printed_answers import printed_answers
 from cleanset.evaluation.specs import CommandModel, ModuleModel
 from cleanset.images import codec
@@ -50,6 +49,7 @@ from cleanset.scoring.checked_network import CheckedNetwork, kind_of
 from cleanset.scoring.checkpoints import unusable_kind
 from cleanset.scoring.fingerprints import module_fingerprint, sources_sha256
 from cleanset.scoring.models import LoadedModel, load_model
+from cleanset.scoring.own_code import imported_callable
 
 # the distance in nats that the logits of other classes are put below the smallest: their probability is 0
 BELOW = 1000.0

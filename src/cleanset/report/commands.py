@@ -37,6 +37,10 @@ def hints(
     form: Annotated[HintsForm | None, typer.Option("--format", help="Print all hints as CSV.")] = None,
     most: Annotated[int, typer.Option(min=1, help="Number of images on the page, the most severe.")] = 500,
     text: ReadText = None,
+    custom_hint: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE:NAME", help="A hint of yours, as docs/extending.md shows; repeat it for more."),
+    ] = None,
 ) -> None:
     """Print the hints of the review page at any images: borders, text, blur, copies and others.
 
@@ -45,7 +49,7 @@ def hints(
     """
     from cleanset.report import hints as tool
 
-    found = tool.write(place, out, most=most, text=text)
+    found = tool.write(place, out, most=most, text=text, custom=custom_hint or ())
     tool.print_notices(found)
     show(tool.as_csv(found) if form else tool.as_table(found))
     if out is not None:

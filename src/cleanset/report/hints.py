@@ -26,6 +26,8 @@ from cleanset.plumbing.progress import found_in_threads, print_notice, tracked
 from cleanset.plumbing.validation import join_names
 from cleanset.report.pages import page_environment
 from cleanset.report.thumbnails import PageImage, kept_thumbnails, usual_thumbnail_files
+from cleanset.review.hints.hints import Measuring
+from cleanset.review.hints.kinds import MEASURED_HINTS, measured_hints
 from cleanset.review.hints.ranked import (
     MAX_COMPARED_PARTS,
     MAX_SHARED_PARTS,
@@ -44,6 +46,7 @@ from cleanset.statistics.basics import most_first
 from cleanset.statistics.formats import counted, decimal
 
 COLUMNS = ("image", "hint", "severity", "sign", "measure", "value", "limit", "other")
+CUSTOM = "--custom-hint"
 MAX_TEXT_UNASKED = 1_000
 """Images whose text is read without being asked for: a core takes 0.15 to 0.65 s for one."""
 TEXT_SECONDS = 0.2
@@ -84,19 +87,28 @@ class Hints:
     """What was not looked for, in sentences."""
 
 
-def write(place: str, page: Path | None, *, most: int = MAX_ON_PAGE, text: bool | None = None) -> Hints:
+def write(
+    place: str,
+    page: Path | None,
+    *,
+    most: int = MAX_ON_PAGE,
+    text: bool | None = None,
+    custom: Sequence[str] = (),
+) -> Hints:
     """Find the hints at the images of the only set in a place, or of a folder; write them to a new file `page`.
 
-    `most`: images on the page. `text`: whether text is read; None: of MAX_TEXT_UNASKED images at most. Raises
-    CleansetError for a place without an image that can be read, and for a file that is there.
+    `most`: images on the page. `text`: whether text is read; None: of MAX_TEXT_UNASKED images at most. `custom`: hints
+    of users by MODULE:NAME. Raises CleansetError for a place without an image that can be read, for a file that is
+    there, and as `measured_hints` does.
     """
     if page is not None:
         _check_page(page)
+    hints = measured_hints(custom, CUSTOM)
     images = images_in(place)
     if page is not None:
         check_outside(page, images.source)
     reads_text = is_text_read(len(images.read), text)
-    looks, unreadable = _looks(images, usual_text_files(), reads_text=reads_text)
+    looks, unreadable = _looks(images, usual_text_files(), reads_text=reads_text, hints=hints)
     found = Hints(
         source=images.source,
         count=len(looks),
@@ -152,12 +164,14 @@ def _are_imagenets(ids: Sequence[str]) -> bool:
     return all(parse_image_name(PurePosixPath(name).name) or name.partition("/")[0] in wnids for name in ids)
 
 
-def _looks(images: HintedPlace, kept: KeptFiles, *, reads_text: bool) -> tuple[dict[str, ImageLook], list[str]]:
+def _looks(
+    images: HintedPlace, kept: KeptFiles, *, reads_text: bool, hints: Measuring
+) -> tuple[dict[str, ImageLook], list[str]]:
     """A look at each image, by its id, and a line that names those that cannot be read, if there are any.
 
     Raises CleansetError with that line if none can be read.
     """
-    look = partial(look_of, kept=kept, reads_text=reads_text)
+    look = partial(look_of, kept=kept, reads_text=reads_text, hints=hints)
     reads = images.read.values()
     if len(reads) < _MIN_OF_PROCESSES:
         found = list(tracked(map(look, reads), len(reads), "hints"))
@@ -178,7 +192,7 @@ def _looks(images: HintedPlace, kept: KeptFiles, *, reads_text: bool) -> tuple[d
     return looks, [line]
 
 
-def look_of(read: Read, *, kept: KeptFiles, reads_text: bool) -> ImageLook | str:
+def look_of(read: Read, *, kept: KeptFiles, reads_text: bool, hints: Measuring = MEASURED_HINTS) -> ImageLook | str:
     """The look at an image; the reason why it cannot be read."""
     data = read()
     try:
@@ -186,7 +200,7 @@ def look_of(read: Read, *, kept: KeptFiles, reads_text: bool) -> ImageLook | str
     except ValueError as error:
         return str(error)
     if not reads_text:
-        return look_at(image)
+        return look_at(image, hints=hints)
     digest = sha256(data)
     lines = kept.read_value(digest, KEPT_LINES)
     if lines is None:
@@ -195,7 +209,7 @@ def look_of(read: Read, *, kept: KeptFiles, reads_text: bool) -> ImageLook | str
         except ValueError:  # a shape that is not read: it has no line
             lines = ()
         kept.keep_value(digest, KEPT_LINES, lines)
-    return look_at(image, lines)
+    return look_at(image, lines, hints)
 
 
 def _notices(ids: Sequence[str], *, asked: bool | None, reads_text: bool) -> Iterator[str]:

@@ -276,7 +276,7 @@ _CHANGES_NO_SET: JsonObject = {
     ),
     "models": {"__all__": dict.fromkeys(("weights", "file", "beyond"), True)},
     "score": {"device": True, "batch_size": True},
-    "review": dict.fromkeys(("assign", "gold", "opinions", "overlap", "seconds_per_image"), True),
+    "review": dict.fromkeys(("assign", "gold", "hints", "opinions", "overlap", "seconds_per_image"), True),
 }
 """The parameters that change no byte of a set, its card and catalogues, while the files that they name are the same.
 

@@ -149,11 +149,11 @@ def _evaluate(*, edition: Path, **options: Any) -> "Count":
     return evaluated.counting(request_of(Edition(edition), Arguments.of_options(**options)))
 
 
-def _hints(*, place: str, text: bool | None, **_: object) -> "Count":
+def _hints(*, place: str, text: bool | None, custom_hint: list[str] | None, **_: object) -> "Count":
     """Counts the work of `cleanset hints`."""
     from cleanset.planning import hints
 
-    return hints.counting(place, text)
+    return hints.counting(place, text, custom_hint or ())
 
 
 def _results(out: Path | None) -> Path:

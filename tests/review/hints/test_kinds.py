@@ -7,7 +7,6 @@ from typing import ClassVar
 import pytest
 
 from cleanset.review.hints.kinds import (
-    HINT_KEYS,
     MEASURED_HINTS,
     Blur,
     Bright,
@@ -15,6 +14,7 @@ from cleanset.review.hints.kinds import (
     FewPixels,
     HintKind,
     KnownHint,
+    hint_keys,
     registered,
 )
 
@@ -25,7 +25,7 @@ def test_each_hint_has_a_key() -> None:
         "b": "border", "o": "collage", "u": "dark", "x": "bright", "a": "artificial_background", "f": "filter",
         "l": "blur", "n": "noise", "p": "few_pixels", "t": "text", "k": "duplicate",
     }  # fmt: skip
-    assert known.items() <= HINT_KEYS.items()
+    assert known.items() <= hint_keys().items()
 
 
 class Silent(KnownHint):

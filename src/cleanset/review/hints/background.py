@@ -9,6 +9,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context, parent_process
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
@@ -20,13 +21,14 @@ from cleanset.errors import CleansetError
 from cleanset.images.codec import Read, decode
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.kept_files import NOTHING_KEPT, KeptFiles
+from cleanset.plumbing.progress import print_notice
 from cleanset.review.hints.text import KEPT_LINES, TextLine, can_read_text, lines_of_text
 
 if TYPE_CHECKING:
     from cleanset.dataset.near_duplicates import NearDuplicates
     from cleanset.images.fingerprints import Fingerprint
     from cleanset.review.hints.crop_proposal import CropProposal
-    from cleanset.review.hints.hints import Hint, ImageMeasures, KeptMeasures
+    from cleanset.review.hints.hints import Hint, ImageMeasures, KeptMeasures, Measuring
     from cleanset.review.hints.kinds import HintKind
 
 
@@ -69,12 +71,18 @@ class BackgroundHints:
         *,
         kept_text: KeptFiles = NOTHING_KEPT,
         kept_measures: KeptFiles = NOTHING_KEPT,
+        hints: "Measuring | None" = None,
     ) -> None:
-        """`class_names`: by image id, of the images that are compared with those of other classes, too."""
+        """`class_names`: by image id, of the images that are compared with those of other classes, too.
+
+        `hints`: those from pixels that are asked for; None for those of this package.
+        """
         self._read = read
         self._classes = classes
         self._kept_text = kept_text
         self._kept_measures = kept_measures
+        self._hints = hints
+        self._told: set[str] = set()
         self._class_names = class_names
         self._compared: NearDuplicates[str] | None = None
         self._elsewhere: dict[str, list[str]] = {}
@@ -242,7 +250,7 @@ class BackgroundHints:
     def _measures_in(self, data: bytes) -> "tuple[ImageMeasures, Fingerprint] | None":
         from cleanset.review.hints.hints import measure
 
-        return self._in_process(measure, data)
+        return self._in_process(measure if self._hints is None else partial(measure, hints=self._hints), data)
 
     def _measure(self, image_id: str) -> None:
         data = self._bytes_of(image_id)
@@ -294,9 +302,13 @@ class BackgroundHints:
         """Call a function with the image in these bytes in the other process; None if it fails."""
         with self._starting:
             process = self._process = self._process or _start_process()
-        with suppress(CleansetError, OSError, ValueError):
+        with suppress(OSError, ValueError):
             try:
                 return process.submit(_decode_and_call, function, data).result()
+            except CleansetError as error:  # of a hint of yours, whose code raises
+                if (problem := str(error)) not in self._told:
+                    self._told.add(problem)
+                    print_notice(problem)
             except BrokenProcessPool:  # killed from outside: the next image gets a new process
                 with self._starting:
                     if self._process is process:

@@ -15,7 +15,7 @@ from cleanset.edition.versions import installed_version
 from cleanset.images.fingerprints import Fingerprint, fingerprint
 from cleanset.plumbing.cache import PACKAGE
 from cleanset.plumbing.kept_files import KeptFiles, kept_files
-from cleanset.review.hints.kinds import MEASURED_HINTS, AddedText, HintKind, ImageHint, MeasuredHint, Sign
+from cleanset.review.hints.kinds import MEASURED_HINTS, AddedText, HintKind, ImageHint, MeasuredHint, Sign, naming
 from cleanset.review.hints.measures import PreparedImage, prepared
 from cleanset.review.hints.text import TextLine
 
@@ -37,7 +37,7 @@ Measured = TypeVar("Measured", bound=MeasuredHint)
 
 @dataclass(frozen=True, slots=True)
 class ImageMeasures:
-    """The measures of one image, one for each of MEASURED_HINTS, in their order."""
+    """The measures of one image, one for each of the hints that were asked for, in their order."""
 
     size: tuple[int, int]
     """Width and height in stored pixels."""
@@ -50,15 +50,23 @@ class ImageMeasures:
         return found
 
 
-def measure(image: Image.Image) -> tuple[ImageMeasures, Fingerprint]:
+Measuring = Sequence[type[MeasuredHint]]
+"""The hints that are asked for, each after those that hide it."""
+
+
+def measure(image: Image.Image, hints: Measuring = MEASURED_HINTS) -> tuple[ImageMeasures, Fingerprint]:
     """Measure a decoded image of any mode and size."""
     ready = prepared(image)
-    return measures_of(ready), fingerprint(ready.small)
+    return measures_of(ready, hints), fingerprint(ready.small)
 
 
-def measures_of(image: PreparedImage) -> ImageMeasures:
+def measures_of(image: PreparedImage, hints: Measuring = MEASURED_HINTS) -> ImageMeasures:
     """The measures of a prepared image, which need no library of an extra."""
-    return ImageMeasures(image.size, tuple(kind.measure(image) for kind in MEASURED_HINTS))
+    found = []
+    for hint in hints:
+        with naming(hint):
+            found.append(hint.measure(image))
+    return ImageMeasures(image.size, tuple(found))
 
 
 def hints_of_image(measures: ImageMeasures, classes: ClassTable, lines: Sequence[TextLine] = ()) -> list[Hint]:
@@ -77,7 +85,9 @@ def _signs(measured: Iterable[ImageHint], classes: ClassTable) -> Iterator[tuple
     given: set[HintKind] = set()
     for each in measured:
         if given.isdisjoint(each.hidden_by):
-            for sign in each.signs(classes):
+            with naming(type(each)):
+                signs = list(each.signs(classes))
+            for sign in signs:
                 given.add(each.kind)
                 yield each.kind, sign
 
@@ -131,7 +141,10 @@ CODE = (
 _LIBRARIES = ("numpy", "pillow", "pdqhash")
 
 
-def usual_measure_files(classes: ClassTable, package: Path = PACKAGE) -> KeptFiles:
-    """The measures that all editions of ImageNet, or of other images, share on this machine."""
+def usual_measure_files(classes: ClassTable, package: Path = PACKAGE, own_code: str = "") -> KeptFiles:
+    """The measures that all editions of ImageNet, or of other images, share on this machine.
+
+    `own_code`: the digests of the hints of users.
+    """
     libraries = [installed_version(name) for name in _LIBRARIES]
-    return kept_files("hints", CODE, f"{libraries} {classes.is_imagenet}", package)
+    return kept_files("hints", CODE, f"{libraries} {classes.is_imagenet}{own_code}", package)

@@ -9,25 +9,32 @@ wordless watermark, most collages, or a filter that leaves many colours.
 Limits are round numbers, chosen on half of the photographs of bench/RESULTS.md.
 """
 
+import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from typing import ClassVar, Literal, Self
+from inspect import isabstract
+from pathlib import Path
+from typing import ClassVar, Self
 
 import numpy as np
 
 from cleanset.classes import ClassTable
+from cleanset.errors import CleansetError, raised
+from cleanset.plumbing.validation import ROLE_FORM, shown
 from cleanset.review.hints import measures
 from cleanset.review.hints.added_text import MIN_SCORE, added_line
 from cleanset.review.hints.measures import PreparedImage
 from cleanset.review.hints.text import TextLine
 from cleanset.review.reasons import REASON_ENTRIES
+from cleanset.scoring.own_code import imported_callable
 from cleanset.statistics.formats import decimal
-from cleanset.vocabulary import Reason
 
-# an image of few pixels need not have a flaw: its object may fill it; nor a dark or a bright one
-HintKind = Reason | Literal["few_pixels", "dark", "bright"]
+HintKind = str
+"""A reason, or another word: an image of few pixels, a dark or a bright one need not have a flaw."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +54,10 @@ class Sign:
     strongest: float
     """The value of the strongest sign: above or below the limit."""
 
+    def __post_init__(self) -> None:
+        if not all(map(math.isfinite, (self.value, self.limit, self.strongest))) or self.limit == self.strongest:
+            raise ValueError(f"{self}; expected finite numbers, and a limit other than the strongest value")
+
     @property
     def severity(self) -> float:
         """How far the value is from the limit towards the strongest sign, 0 to 1, to sort signs of all kinds by."""
@@ -58,7 +69,7 @@ class KnownHint:
     """What is known of a hint before any image is measured."""
 
     kind: ClassVar[HintKind]
-    """The reason to reject the image that the sign speaks for, or few_pixels, dark, bright."""
+    """The reason to reject the image that the sign speaks for, or another word with a `key`."""
 
     docs: ClassVar[str]
     """The sign in words, as the documentation lists it."""
@@ -438,6 +449,9 @@ def _position(line: TextLine, size: tuple[int, int]) -> str:
     return f"{row} {('left', 'centre', 'right')[min(3 * (left + right) // (2 * width), 2)]}"
 
 
+_KEY = re.compile("[a-z]")
+
+
 class Duplicate(KnownHint):
     """A near-duplicate, found by comparing images (`duplicates`, `ranked`)."""
 
@@ -454,30 +468,69 @@ MEASURED_HINTS: tuple[type[MeasuredHint], ...] = (
 """Each hint from pixels, after those that hide it."""
 
 
-def registered(*hints: type[KnownHint]) -> Mapping[str, type[KnownHint]]:
-    """Hints by the key that filters by them.
+def registered(
+    *hints: type[KnownHint], said: Iterable[str] = ("kind", "docs", "rules_of")
+) -> Mapping[str, type[KnownHint]]:
+    """Hints by the key that filters by them, the first of each kind.
 
-    Raises TypeError for one that leaves out what a hint has to say, for two of one key, and for one that comes before a
-    hint that hides it.
+    Raises TypeError for one that leaves out what a hint has to say, for two kinds of one key, and for one that comes
+    before a hint that hides it.
     """
     keys: dict[str, str] = {name: entry.key for name, entry in REASON_ENTRIES.items()}
     found = dict[str, type[KnownHint]]()
     for hint in hints:
-        missing = [name for name in ("kind", "docs", "rules_of") if not hasattr(hint, name)]
-        key = "" if missing else keys.get(hint.kind) or getattr(hint, "key", "")
-        if missing or not key:
+        missing = [name for name in said if not hasattr(hint, name)]
+        key = "" if missing else keys.get(hint.kind) or str(getattr(hint, "key", ""))
+        if missing or not _KEY.fullmatch(key):
             raise TypeError(f"{hint.__name__}: without {', '.join(missing or ['key'])}; expected of every hint")
-        if key in found:
-            raise TypeError(f"{hint.__name__}: with the key {key}, as {found[key].__name__}; expected another")
+        if (other := found.get(key)) is hint or (other and other.kind != hint.kind):
+            raise TypeError(f"{hint.__name__}: with the key {key}, as {other.__name__}; expected another")
         before = {each.kind for each in found.values()}
         if issubclass(hint, ImageHint) and not hint.hidden_by <= before:
             raise TypeError(f"{hint.__name__}: before {', '.join(sorted(hint.hidden_by - before))}; expected it after")
-        found[key] = hint
+        found.setdefault(key, hint)
     return found
 
 
 HINTS = registered(*MEASURED_HINTS, AddedText, Duplicate)
 """All hints by the key that filters by them, in the order of the docs."""
 
-HINT_KEYS: Mapping[str, HintKind] = {key: hint.kind for key, hint in HINTS.items()}
-"""The kinds of hints by key."""
+
+def measured_hints(names: Sequence[str], where: str, folder: Path | None = None) -> tuple[type[MeasuredHint], ...]:
+    """MEASURED_HINTS, then those of users by MODULE:NAME, of modules in `folder` or the current one.
+
+    Raises CleansetError, naming `where`, for a name of something else, and for a hint that `registered` refuses.
+    """
+    found = list(MEASURED_HINTS)
+    for name in names:
+        hint = imported_callable(name, f"{where} {name}", folder)
+        if not (isinstance(hint, type) and issubclass(hint, MeasuredHint)) or isabstract(hint):
+            raise CleansetError(
+                f"{where} {name}: {shown(hint)}; expected a subclass of {MeasuredHint.__module__}.MeasuredHint with "
+                "kind, measure and signs"
+            )
+        found.append(hint)
+        if not ROLE_FORM.fullmatch(kind := getattr(hint, "kind", "")):
+            raise CleansetError(f"{where} {name}: kind {shown(kind)}; expected small letters, digits and _")
+        try:
+            registered(*found, AddedText, Duplicate, said=("kind",))
+        except TypeError as error:
+            raise CleansetError(f"{where} {name}: {error}") from None
+    return tuple(found)
+
+
+def hint_keys(measured: Iterable[type[MeasuredHint]] = MEASURED_HINTS) -> Mapping[str, HintKind]:
+    """The kinds of hints by the key that filters by them."""
+    every = registered(*measured, AddedText, Duplicate, said=("kind",))
+    return {key: hint.kind for key, hint in every.items()}
+
+
+@contextmanager
+def naming(hint: type[KnownHint]) -> Iterator[None]:
+    """Raise CleansetError, which names the hint, for whatever the code of a user raises in the block."""
+    try:
+        yield
+    except Exception as error:
+        if hint.__module__.startswith("cleanset."):
+            raise
+        raise CleansetError(f"{hint.__module__}:{hint.__name__}: raises {raised(error)} for an image") from None

@@ -15,8 +15,8 @@ from cleanset.images.codec import pixels_sha256
 from cleanset.images.fingerprints import PackedFingerprint, can_fingerprint, packed_fingerprint
 from cleanset.images.local_features import LocalFeatures, can_find_features, local_features
 from cleanset.plumbing.validation import first_names
-from cleanset.review.hints.hints import ImageMeasures, measures_of, signs_of_image
-from cleanset.review.hints.kinds import Duplicate, HintKind, Sign
+from cleanset.review.hints.hints import ImageMeasures, Measuring, measures_of, signs_of_image
+from cleanset.review.hints.kinds import MEASURED_HINTS, Duplicate, HintKind, Sign
 from cleanset.review.hints.measures import prepared
 from cleanset.review.hints.text import TextLine
 
@@ -67,12 +67,12 @@ class HintedImage:
         return self.hints[0].sign.severity
 
 
-def look_at(image: Image.Image, lines: tuple[TextLine, ...] = ()) -> ImageLook:
+def look_at(image: Image.Image, lines: tuple[TextLine, ...] = (), hints: Measuring = MEASURED_HINTS) -> ImageLook:
     """Measure a decoded image of any mode and size; `lines`: the text that was read in it."""
     image = _on_grey(image)
     ready = prepared(image)
     return ImageLook(
-        measures=measures_of(ready),
+        measures=measures_of(ready, hints),
         pixels_sha256=pixels_sha256(image),
         # the reduced image has the fingerprint of the whole one
         fingerprint=packed_fingerprint(ready.small) if can_fingerprint() else None,

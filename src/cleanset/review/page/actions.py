@@ -14,7 +14,6 @@ from pydantic import BeforeValidator, Field, ValidationInfo
 
 from cleanset.plumbing.validation import Section, validate
 from cleanset.plumbing.yaml_files import data_beside
-from cleanset.review.hints.kinds import HINT_KEYS
 from cleanset.review.reasons import REASON_KEYS
 
 Base = Literal["class", "zoom", "end"]
@@ -227,7 +226,6 @@ def _read(content: Any) -> _File:
         "digits": DIGITS,
         "letters": LETTERS,
         "reasons": tuple(REASON_KEYS),
-        "hints": tuple(HINT_KEYS),
         "filters": tuple(content["filters"]),
         "asked filters": tuple(content["asked_filters"]),
     }

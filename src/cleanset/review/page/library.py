@@ -13,10 +13,12 @@ from cleanset.images.preprocessing import Preprocessing
 from cleanset.plumbing.files import is_there
 from cleanset.review.decided import candidates_of
 from cleanset.review.hints.background import BackgroundHints
+from cleanset.review.hints.kinds import HintKind, MeasuredHint, hint_keys, measured_hints
 from cleanset.review.hints.text import usual_text_files
 from cleanset.review.labels import contradictions_in, opinions_on, studies_of
 from cleanset.review.opinions import Opinions
 from cleanset.review.queue import ByRole, Candidate, by_image
+from cleanset.scoring.own_code import code_digests
 from cleanset.scoring.record import ScoreRecord, read_record
 from cleanset.tables import INDEX, read_table
 from cleanset.vocabulary import TIERS
@@ -60,6 +62,17 @@ class Library:
 
     unknown_confidences: Mapping[str, Collection[str]]
     """By role, the images of a published list whose confidence only orders them."""
+
+    hints: Sequence[type[MeasuredHint]]
+    """The hints from pixels, those of `review.hints` among them."""
+
+    own_code: str
+    """The digests of the code of `review.hints`; empty without any."""
+
+    @property
+    def hint_keys(self) -> Mapping[str, HintKind]:
+        """The kinds of hints by the key that filters by them."""
+        return hint_keys(self.hints)
 
     def candidates(self, class_index: int) -> dict[str, dict[str, Candidate]]:
         """Every candidate of a class by image id, with the models that may use it, the most likely first."""
@@ -108,7 +121,8 @@ def background_hints(library: Library) -> BackgroundHints:
         classes,
         names,
         kept_text=usual_text_files(),
-        kept_measures=usual_measure_files(classes),
+        kept_measures=usual_measure_files(classes, own_code=library.own_code),
+        hints=library.hints,
     )
 
 
@@ -121,6 +135,8 @@ def open_library(edition: Edition) -> Library:
     index = {row[0]: IndexedImage(*row) for row in zip(*columns, strict=True)}
     by_class = candidates_of(edition, params, classes)
     read = verified_images(edition, params.dataset.images, table, classes).read
+    names = params.review.hints
+    hints = measured_hints(names, "review.hints", edition.folder)
     return Library(
         classes=classes,
         params=params,
@@ -130,6 +146,8 @@ def open_library(edition: Edition) -> Library:
         photos=Photos(read, as_stored=True),
         seen_by=_seen_by(edition, list(params.models)),
         unknown_confidences=unknown_confidences(edition.folder, params),
+        hints=hints,
+        own_code=str(code_digests(names, "review.hints", edition.folder)) if names else "",
     )
 
 

@@ -8,7 +8,6 @@ from types import MappingProxyType
 
 from cleanset.errors import CleansetError, install_command
 from cleanset.review.guidelines import own_guidelines, usual_guidelines
-from cleanset.review.hints.kinds import HINT_KEYS
 from cleanset.review.hints.text import can_read_text
 from cleanset.review.page.actions import (
     BY_KEYS,
@@ -194,8 +193,9 @@ class Tab(VerdictsOfTab):
 
     def _choose_filter_reason(self, sent: ReviewKey) -> None:
         kind = self.mode.removeprefix("filter_by_")
-        chosen = REASON_KEYS[sent.key] if kind == "reason" else HINT_KEYS[sent.key]
-        self._choose_filter(f"{kind}: {reason_in_words(chosen)}")
+        chosen = (REASON_KEYS if kind == "reason" else self.session.library.hint_keys).get(sent.key)
+        if chosen:  # each edition has its own hints, and a key may be that of none
+            self._choose_filter(f"{kind}: {reason_in_words(chosen)}")
 
     def _choose_filter(self, name: str) -> None:
         """Go through the classes of a filter from now on, if there are any."""

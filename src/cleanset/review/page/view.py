@@ -11,7 +11,6 @@ from jinja2 import Environment
 
 from cleanset.classes import ClassTable
 from cleanset.images.boxes import UNKNOWN_BOX, Crop, known_box
-from cleanset.review.hints.kinds import HINT_KEYS
 from cleanset.review.opinions import Opinion
 from cleanset.review.page.actions import (
     BY_KEYS,
@@ -296,7 +295,7 @@ def _templates() -> Environment:
     templates.globals["help_sections"] = HELP_SECTIONS
     templates.globals["most_used"] = MOST_USED
     templates.globals |= {
-        "reasons": REASON_KEYS, "hint_keys": HINT_KEYS, "filters": FILTERS, "by_keys": BY_KEYS,
+        "reasons": REASON_KEYS, "filters": FILTERS, "by_keys": BY_KEYS,
         "tiers": TIER_WORDS, "bases": BASIS_WORDS,
         "min_pixels": MIN_WIDTH * MIN_HEIGHT, "min_shown_seconds": MIN_SHOWN_SECONDS, "max_short": MAX_SHORT_NAMED,
     }  # fmt: skip

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from pydantic import Field, JsonValue, computed_field, field_validator
 
 from cleanset.errors import CleansetError, raised
-from cleanset.evaluation.own_code import code_digests, imported_callable
 from cleanset.planning.work import Passes
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.validation import is_callable_name, shown
+from cleanset.scoring.own_code import code_digests, imported_callable
 from cleanset.studies.attacks.base import (
     AttackPasses,
     Group,

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError, raised
-from cleanset.evaluation.own_code import imported_callable
 from cleanset.evaluation.sets import ImageFile
 from cleanset.images.preprocessing import Pixels
 from cleanset.plumbing.validation import check_known, is_callable_name
+from cleanset.scoring.own_code import imported_callable
 from cleanset.statistics.seeds import change_seed, numpy_seeded
 from cleanset.studies.robustness.corruptions.authors import DRAWN
 from cleanset.studies.robustness.corruptions.c_bar import MADE as C_BAR_MADE

@@ -91,7 +91,7 @@ class CorruptionFamily(Family):
         return [reference, *line, *trained_on]
 
     def make_images(self, sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
-        from cleanset.evaluation.own_code import code_digests
+        from cleanset.scoring.own_code import code_digests
         from cleanset.studies.robustness.corruptions.changes import CustomCorrupted, corrupted_image
 
         if not (custom := custom_corruptions(params.section(Corruptions).names)):

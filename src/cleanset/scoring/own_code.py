@@ -28,6 +28,8 @@ def imported_callable(
         _look_first_into(place, module)
     try:
         loaded = importlib.import_module(module)
+        if not is_installed and SOURCES not in vars(loaded):
+            setattr(loaded, SOURCES, (place, sources_of(module, place)))
         found = getattr(loaded, name, None)
     except (Exception, SystemExit) as error:  # whatever its code raises
         problem = f"importing {module} raises {raised(error)}"
@@ -39,8 +41,6 @@ def imported_callable(
     if not callable(found):
         problem = "has no" if found is None else f"has a value of type {type(found).__name__} as"
         raise CleansetError(f"{where}: {module} {problem} {name}; expected a callable")
-    if not is_installed and SOURCES not in vars(loaded):
-        setattr(loaded, SOURCES, (place, sources_of(module, place)))
     return cast(Callable[..., object], found)
 
 
