@@ -4,7 +4,6 @@ Run `python docs/judge_screenshots.py` in the root. Nothing is written into `stu
 """
 
 import io
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -13,12 +12,11 @@ from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.conftest import CHROMIUM_OPTIONS
+from tests.browser_tab import WINDOW, started
 from tests.studies.contest.judging_page import ADA, Judging, serve, unjudged
 
 DOCS = Path("docs")
 ROOT = Path()
-SIZE = {"width": 1280, "height": 800}
 CORNERS = [
     [76, 25], [81, 23], [88, 29], [92, 33], [109, 30], [126, 37], [124, 42], [132, 50], [135, 61], [132, 75], [124, 92],
     [113, 110], [105, 120], [96, 121], [80, 109], [60, 87], [52, 71], [52, 57], [58, 50], [54, 44], [64, 36], [82, 31],
@@ -30,13 +28,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         server = serve(unjudged(ROOT, Path(name)), ADA)
         try:
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_OPTIONS)
-            at = Judging(browser.new_page(viewport=SIZE), server.address)  # type: ignore[arg-type]
-            at.press("Enter", "4")
-            save(at.page, "judge_question")
-            at.press("1")
-            at.draw(CORNERS)
-            save(at.page, "judge_outline")
+            with started(playwright.chromium) as browser:
+                at = Judging(browser.new_page(viewport=WINDOW), server.address)
+                at.press("Enter", "4")
+                save(at.page, "judge_question")
+                at.press("1")
+                at.draw(CORNERS)
+                save(at.page, "judge_outline")
         finally:
             server.kill()
 

@@ -2,12 +2,16 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from playwright.sync_api import BrowserContext, Error, Page, ViewportSize
+import pytest
+from playwright.sync_api import Browser, BrowserContext, BrowserType, Error, Page, ViewportSize
 
 from tests.forked_commands import forking
 
@@ -16,6 +20,12 @@ SOURCE = Path(__file__).resolve().parents[1] / "src"
 PATIENCE = 60_000
 """Milliseconds."""
 WINDOW: ViewportSize = {"width": 1280, "height": 800}
+CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""The first that is there is taken; Chromium without windows takes less than half of the processor time."""
+OPTIONS = (
+    "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
 
 
 class Server:
@@ -65,6 +75,48 @@ def pinch(page: Page, scale: float) -> None:
     session = page.context.new_cdp_session(page)
     session.send("Emulation.setPageScaleFactor", {"pageScaleFactor": scale})
     page.wait_for_function(f"Math.abs(visualViewport.scale - {scale}) < 0.01")
+
+
+def chromium_path() -> str | None:
+    return next(filter(None, map(shutil.which, CHROMIUM)), None)
+
+
+@contextmanager
+def started(engine: BrowserType, *options: str) -> Iterator[Browser]:
+    """Chromium with further options on its command line."""
+    browser = engine.launch(executable_path=chromium_path(), args=[*OPTIONS, *options])
+    try:
+        yield browser
+    finally:
+        browser.close()
+
+
+SCREENS = [pytest.param(each, marks=() if each == 1.25 else pytest.mark.exhaustive) for each in (1, 1.25, 1.5, 2, 3)]
+"""Pixel ratios."""
+
+
+@contextmanager
+def on_screen_of(ratio: float, chromium: Browser) -> Iterator[Page]:
+    """A page in a window of `WINDOW` on a screen that really has this pixel ratio, as at this zoom of a browser.
+
+    There, lengths are rounded to device pixels; where developer tools emulate the ratio they are not.
+    """
+    with started(chromium.browser_type, f"--force-device-scale-factor={ratio}") as browser:
+        page = browser.new_context(no_viewport=True).new_page()
+        page.set_default_timeout(PATIENCE)
+        assert page.evaluate("devicePixelRatio") == pytest.approx(ratio)
+        resize_window(page, WINDOW)
+        yield page
+
+
+def resize_window(page: Page, size: ViewportSize) -> None:
+    """Give the window of a page on a screen of its own this size in CSS pixels."""
+    session = page.context.new_cdp_session(page)
+    window = session.send("Browser.getWindowForTarget")["windowId"]
+    session.send("Browser.setWindowBounds", {"windowId": window, "bounds": dict(size)})
+    page.wait_for_function(
+        "size => Math.max(Math.abs(innerWidth - size.width), Math.abs(innerHeight - size.height)) <= 1", arg=size
+    )
 
 
 class Pages:

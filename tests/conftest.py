@@ -4,7 +4,6 @@ import gc
 import importlib
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -16,7 +15,7 @@ from playwright.sync_api import Browser, Playwright, sync_playwright
 from cleanset.edition.paths import Edition
 from cleanset.review.hints.background import NO_TEXT
 from tests import own_edition
-from tests.browser_tab import WINDOW, Pages
+from tests.browser_tab import WINDOW, Pages, chromium_path, started
 from tests.checkouts import Checkout, copy_checkout, holds_data
 from tests.forked_commands import SHARED, forked_commands
 from tests.forked_workers import forked_worker
@@ -27,12 +26,6 @@ from tests.ten_images import FORK_SERVER, PRELOADED, PRELOADED_WITH_TORCH, Made
 
 # pages read text in every image that they show, which takes longer than the tests; those of text unset it
 os.environ[NO_TEXT] = "1"
-CHROMIUM_OPTIONS = [
-    "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-"""The first that is there is taken; Chromium without windows takes less than half of the processor time."""
 # the same examples in each run: whether a commit passes is no matter of chance
 settings.register_profile(FAST, deadline=None, derandomize=True)
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -111,12 +104,10 @@ def _playwright() -> Iterator[Playwright]:
 @pytest.fixture(scope="session")
 def chromium(_playwright: Playwright) -> Iterator[Browser]:
     """The browser of `browser`, for what several tests share."""
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
+    if chromium_path() is None:
         without("no Chromium: install the package chromium")
-    browser = _playwright.chromium.launch(executable_path=path, args=CHROMIUM_OPTIONS)
-    yield browser
-    browser.close()
+    with started(_playwright.chromium) as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import base64
 import io
-import shutil
 
 import numpy as np
 import pytest
@@ -10,12 +9,13 @@ from numpy.typing import NDArray
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
-from tests.conftest import BROWSERS, CHROMIUM_OPTIONS
+from tests.browser_tab import on_screen_of, resize_window
+from tests.web.exact import shown_images
 from tests.web.test_keyboard import STATIC
 
 SIZES = ((61, 47), (64, 64), (75, 99), (33, 57), (50, 50))
 RATIOS = [
-    pytest.param(ratio, marks=() if ratio in (1.25, 1.5) else pytest.mark.exhaustive)
+    pytest.param(ratio, marks=() if ratio == 1.25 else pytest.mark.exhaustive)
     for ratio in (0.9, 1, 1.1, 1.25, 1.33, 1.5, 1.75, 2, 2.5, 3)
 ]
 WIDTHS = (391, 801, 1367)
@@ -33,7 +33,6 @@ SHOW = """async () => {
   }
   return factor;
 }"""
-TWO_FRAMES = "new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(then)))"
 
 
 def noise(width: int, height: int) -> NDArray[np.uint8]:
@@ -55,32 +54,19 @@ def open_images(page: Page) -> int:
     return factor
 
 
-def differing(page: Page, factor: int) -> list[int]:
-    """The number of device pixels of each image that are not those of the file."""
-    page.evaluate(TWO_FRAMES)
-    ratio = page.evaluate("devicePixelRatio")
-    screen = np.asarray(Image.open(io.BytesIO(page.screenshot())).convert("RGB"))
-    found = []
-    for image, size in zip(page.locator(".frame img").all(), SIZES, strict=True):
-        box = image.bounding_box()
-        assert box is not None
-        stored = noise(*size).repeat(factor, axis=0).repeat(factor, axis=1)
-        left = round(box["x"] * ratio)
-        top = round(box["y"] * ratio)
-        shown = screen[top : top + stored.shape[0], left : left + stored.shape[1]]
-        assert shown.shape == stored.shape
-        found.append(int((shown != stored).any(axis=2).sum()))
-    return found
-
-
 def assert_exact(page: Page, scrolled: int) -> None:
     factor = open_images(page)
-    assert differing(page, factor) == [0] * len(SIZES)
+
+    def assert_shown() -> None:
+        found = [(each.factor, each.in_sight, each.differing) for each in shown_images(page)]
+        assert found == [(factor, factor**2 * width * height, 0) for width, height in SIZES]
+
+    assert_shown()
     # a line more, a smaller gap, a scrolled window
     page.add_style_tag(content="#all { padding-top: 13.3px; gap: 5.1px !important } body { height: 3000px }")
-    assert differing(page, factor) == [0] * len(SIZES)
+    assert_shown()
     page.mouse.wheel(0, scrolled)
-    assert differing(page, factor) == [0] * len(SIZES)
+    assert_shown()
 
 
 @pytest.mark.long
@@ -98,17 +84,7 @@ def test_images_are_exact_wherever_they_are_moved(browser: Browser, ratio: float
 @pytest.mark.browser
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_images_are_exact_on_a_screen_of_this_ratio(chromium: Browser, ratio: float) -> None:
-    """There, and at this zoom of a browser, lengths are rounded to device pixels, emulated they are not."""
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    options = [*CHROMIUM_OPTIONS, f"--force-device-scale-factor={ratio}"]
-    screen = chromium.browser_type.launch(executable_path=path, args=options)
-    try:
-        page = screen.new_context(no_viewport=True).new_page()
-        assert page.evaluate("devicePixelRatio") == pytest.approx(ratio)
-        session = page.context.new_cdp_session(page)
-        window = session.send("Browser.getWindowForTarget")["windowId"]
+    with on_screen_of(ratio, chromium) as page:
         for width in WIDTHS:
-            session.send("Browser.setWindowBounds", {"windowId": window, "bounds": {"width": width, "height": 801}})
+            resize_window(page, {"width": width, "height": 801})
             assert_exact(page, scrolled=9)
-    finally:
-        screen.close()

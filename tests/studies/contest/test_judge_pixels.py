@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
-from tests.browser_tab import Server, pinch
+from tests.browser_tab import SCREENS, Server, on_screen_of, pinch, resize_window
 from tests.studies.contest.judging_page import Judging, serve, unjudged
+from tests.web.exact import shown_images
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +40,9 @@ def stored(page: Page) -> NDArray[np.uint8]:
     ("window", "ratio", "factors"),
     [
         ((1280, 800), 1, (4, 5)),
-        ((1280, 800), 1.25, (5, 6)),
-        ((1000, 500), 1.5, (3, 4)),
-        ((1280, 800), 2, (8, 9)),
+        pytest.param((1280, 800), 1.25, (5, 6), marks=pytest.mark.exhaustive),
+        pytest.param((1000, 500), 1.5, (3, 4), marks=pytest.mark.exhaustive),
+        pytest.param((1280, 800), 2, (8, 9), marks=pytest.mark.exhaustive),
         ((390, 844), 3, (5, 6)),
     ],
 )
@@ -63,6 +64,23 @@ def test_a_judge_sees_each_pixel_as_a_square(
     # of the magnified image, which may be larger than the stage, what is in its middle
     part = image[height // 2 - 12 : height // 2 + 12, width // 2 - 12 : width // 2 + 12]
     assert contains(larger, part.repeat(factors[1], axis=0).repeat(factors[1], axis=1))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ratio", SCREENS)
+def test_a_judge_sees_each_pixel_on_a_screen_of_this_ratio(server: Server, chromium: Browser, ratio: float) -> None:
+    with on_screen_of(ratio, chromium) as page:
+        Judging(page, server.address).press("Enter")
+        for width in (1367, 391):
+            resize_window(page, {"width": width, "height": 801})
+            (whole,) = shown_images(page)
+            page.keyboard.press("+")
+            page.wait_for_timeout(300)
+            (larger,) = shown_images(page)
+            page.keyboard.press("-")
+            page.wait_for_timeout(300)
+            assert (whole.differing, larger.differing) == (0, 0)
+            assert larger.factor > whole.factor
 
 
 @pytest.mark.long

@@ -15,9 +15,9 @@ from playwright.sync_api import Browser, Page, ViewportSize
 
 from cleanset.studies.realness.analysis import shown_sizes
 from cleanset.studies.realness.ratings import Answer, StudyAnswers, View
-from tests.browser_tab import PATIENCE, Server
-from tests.conftest import BROWSERS, CHROMIUM_OPTIONS
+from tests.browser_tab import PATIENCE, SCREENS, Server, on_screen_of, resize_window, started
 from tests.studies.realness.conftest import ANSWERABLE, SIZES, command, rows
+from tests.web.exact import shown_images
 
 Plans = Callable[[int], tuple[Path, Server]]
 """A plan whose images have this many pixels a side, and its server."""
@@ -180,15 +180,37 @@ def test_each_pixel_is_a_square_of_device_pixels(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("ratio", SCREENS)
+def test_examples_and_images_are_exact_on_a_screen_of_this_ratio(
+    export_folder: Path, tmp_path: Path, chromium: Browser, ratio: float
+) -> None:
+    """Examples of 512 pixels that are whole on the page, and those of which a narrow window has a part."""
+    checkerboards(tmp_path / "attacked", 512)
+    wish = (*SIZES[:3], f"{SIZES[3]},explanation=examples")
+    command("plan", "--set", export_folder, "--attacked", tmp_path / "attacked", "--out", tmp_path / "plan", *wish)
+    server = Server(tmp_path / "plan", "study", "serve", "--plan", ".", "--port", "0")
+    try:
+        with on_screen_of(ratio, chromium) as page:
+            page.goto(server.address)
+            for width, parts in ((391, 512 / ratio > 391 - 40), (1367, False)):
+                resize_window(page, {"width": width, "height": 901})
+                page.locator(".examples .frame:not(:has(.loading))").nth(4).scroll_into_view_if_needed()
+                assert {each.differing for each in shown_images(page)} == {0}
+                assert page.get_by_text("Shown in part").count() == (5 if parts else 0)
+            page.get_by_role("button", name="Begin").click()
+            page.wait_for_selector(ANSWERABLE)
+            assert [each.differing for each in shown_images(page)] == [0, 0]
+    finally:
+        server.kill()
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(("scheme", "darkened"), [("light", "1"), ("dark", "0")])
 def test_a_browser_that_darkens_pages(served: Plans, chromium: Browser, scheme: Any, darkened: str) -> None:
     """In a dark system the page is exempt, as it asks; darkened, its images stay exact, and each answer says so."""
     plan, server = served(224)
     before = set((plan / "answers").iterdir())
-    options = [*CHROMIUM_OPTIONS, "--blink-settings=forceDarkModeEnabled=true"]
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    darkening = chromium.browser_type.launch(executable_path=path, args=options)
-    try:
+    with started(chromium.browser_type, "--blink-settings=forceDarkModeEnabled=true") as darkening:
         page = darkening.new_page(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
         page.set_default_timeout(PATIENCE)
         page.goto(server.address)
@@ -200,8 +222,6 @@ def test_a_browser_that_darkens_pages(served: Plans, chromium: Browser, scheme: 
             np.testing.assert_array_equal(screen, stored.repeat(2, axis=0).repeat(2, axis=1))
         page.keyboard.press("1")
         page.locator(".progress", has_text="2 of ").wait_for()
-    finally:
-        darkening.close()
     (mine,) = set((plan / "answers").iterdir()) - before
     assert [each["darkened"] for each in rows(mine)] == [darkened]
 
