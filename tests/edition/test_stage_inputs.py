@@ -91,6 +91,12 @@ def change_param(path: Path, key: str) -> None:
     path.write_text(yaml.safe_dump(content))
 
 
+def sizes(path: Path) -> dict[str, int]:
+    """What dvc.lock says of a folder beside its MD5."""
+    files = [each for each in path.rglob("*") if each.is_file()]
+    return {"size": sum(each.stat().st_size for each in files), "nfiles": len(files)} if path.is_dir() else {}
+
+
 def lock(folder: Path, name: str) -> None:
     """Write the dvc.lock that DVC would now write after the stage."""
     declared = declared_files(folder)[name]
@@ -105,7 +111,9 @@ def lock(folder: Path, name: str) -> None:
                         "cmd": "x",
                         "deps": [{"path": f"./{dep}", "md5": reader.digest(dep)} for dep in declared.deps],
                         "params": reader.params(declared.params),
-                        "outs": [{"path": out, "md5": reader.digest(out)} for out in declared.outs],
+                        "outs": [
+                            {"path": out, "md5": reader.digest(out), **sizes(folder / out)} for out in declared.outs
+                        ],
                     },
                 },
             },
@@ -202,18 +210,28 @@ def test_a_failed_stage_and_another_program_are_left_alone(tmp_path: Path, monke
         pass
 
 
-def test_results_of_another_run_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "dep", "file"),
+    [
+        ("crops", "reviews", "data/crops.parquet"),
+        ("export@standard", "data/votes/standard.parquet", "data/export/standard/n01443537/a.JPEG"),
+    ],
+)
+def test_results_of_another_run_are_not_compared(
+    name: str, dep: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Such as after dvc checkout of another branch, whose dvc.lock has other outputs."""
-    folder = small_project(tmp_path, ".", "crops")
+    folder = small_project(tmp_path, ".", name)
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("DVC_STAGE", "crops")
+    monkeypatch.setenv("DVC_STAGE", name)
     with noted_inputs():
-        Path("data/crops.parquet").write_text("result\n")
-    change_file(Path("reviews"), "changed\n")
-    lock(folder, "crops")
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).write_text("result\n")
+    change_file(Path(dep), "changed\n")
+    lock(folder, name)
     assert len(misread_inputs(folder)) == 1
-    Path("data/crops.parquet").write_text("another\n")
-    lock(folder, "crops")
+    Path(file).write_text("another\n")
+    lock(folder, name)
     assert misread_inputs(folder) == []
 
 

@@ -56,7 +56,7 @@ def test_sorted_by_class_and_rank() -> None:
 )
 def test_confidence_as_a_float32(confidence: float, text: str) -> None:
     entry = changed(CROPPED, confidence=float(np.float32(confidence)), source_confidence=float(np.float32(confidence)))
-    assert entry.row(imagenet())[7:9] == (text, text)
+    assert entry.row(["confidence", "source_confidence"]) == [text, text]
 
 
 @given(st.floats(0, 1, width=32))
@@ -68,7 +68,7 @@ def test_every_confidence_can_be_read_back(confidence: float) -> None:
 
 def test_a_confidence_that_is_not_known() -> None:
     entry = checked(CROPPED, rank=1, confidence=None)
-    assert entry.row(imagenet())[7] == ""
+    assert entry.row(["confidence"]) == [""]
     assert read_manifest(manifest_csv([entry], imagenet()), "m", imagenet()) == [entry]
 
 

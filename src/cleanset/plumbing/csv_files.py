@@ -27,6 +27,9 @@ Row = TypeVar("Row")
 _ESCAPABLE = re.compile("'*[=+\\-@\t\r]")
 """How a text begins that is written behind an apostrophe: with others before the sign, so that reading is exact."""
 
+_FIRST = frozenset("'=+-@\t\r")
+"""Its first character: few texts have one of these, and only those are matched."""
+
 _NUMBER = re.compile(r"(?i)[+-](?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-](?:inf|nan)")
 """A number with a sign."""
 
@@ -221,7 +224,7 @@ class _Lines(io.StringIO):
 
 def escaped(text: str) -> str:
     """A text as a cell: behind an apostrophe if a spreadsheet would run it as a formula."""
-    return f"'{text}" if _ESCAPABLE.match(text) and not _NUMBER.fullmatch(text) else text
+    return f"'{text}" if text[:1] in _FIRST and _ESCAPABLE.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def unescaped(cell: str) -> str:
@@ -230,6 +233,8 @@ def unescaped(cell: str) -> str:
 
 
 def _cell(value: object) -> object:
+    if isinstance(value, str):
+        return escaped(value)
     return value if value is None or isinstance(value, int | float) else escaped(str(value))
 
 

@@ -258,9 +258,7 @@ def open_file(path: Path, most: int | None = None) -> "BufferedReader[_NamedFile
     Raises CleansetError for a folder, pipe, socket or device and for more than `most` bytes, and OSError as `open`
     does.
     """
-    size = check_regular(path).st_size  # before it is opened: a device may act on that alone
-    if most is not None and size > most:
-        raise CleansetError(f"{path}: {size:,} bytes; expected at most {most:,}: shorten it, or name another file")
+    _check_size(path, most)
     file = BufferedReader(_NamedFile(path))
     try:
         check_regular(path, os.fstat(file.fileno()))  # it may have been replaced in between
@@ -270,10 +268,26 @@ def open_file(path: Path, most: int | None = None) -> "BufferedReader[_NamedFile
     return file
 
 
+def _check_size(path: Path, most: int | None) -> int:
+    """The size of a regular file, which is checked before it is opened: a device may act on that alone."""
+    size = check_regular(path).st_size
+    if most is not None and size > most:
+        raise CleansetError(f"{path}: {size:,} bytes; expected at most {most:,}: shorten it, or name another file")
+    return size
+
+
 def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
     """The content of a file that a user names, of at most `most` bytes. Raises as `open_file` does."""
-    with open_file(path, most) as file:
-        return file.read()
+    size = _check_size(path, most)
+    # without a file object, which takes longer than reading a small file
+    descriptor = open_descriptor(path)
+    try:
+        check_regular(path, os.fstat(descriptor))
+        with reading(path):
+            blocks = list(iter(lambda: os.read(descriptor, max(size + 1, 2**16)), b""))
+    finally:
+        os.close(descriptor)
+    return b"".join(blocks)
 
 
 def read_known(path: Path, expected: str, remedy: str) -> bytes:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 
+MAX_HANDED_OVER = 64
+"""Largest number of items that a thread gets at a time, and the least number of times that each of them gets some."""
+
 
 def print_notice(text: str) -> None:
     """Print a line on standard error."""
@@ -38,11 +41,16 @@ def tracked(items: Iterable[Item], total: int, text: str, step: int = 1, *, work
 def found_in_threads(function: Callable[[Item], Found], items: Collection[Item], text: str) -> list[Found]:
     """The results of a function for each item, in order: computed by a thread on each core, with a bar named `text`.
 
-    Threads suffice where reading, hashing, decoding and encoding release the lock, as they mostly do.
+    Threads suffice where reading, hashing, decoding and encoding release the lock, as they mostly do. To hand over a
+    small file takes longer than reading it, so that of many items a thread gets several.
     """
     workers = available_cores()
+    size = max(1, min(MAX_HANDED_OVER, len(items) // (workers * MAX_HANDED_OVER)))
+    every = list(items)
+    batches = [every[start : start + size] for start in range(0, len(every), size)]
     with ThreadPoolExecutor(workers) as pool:
-        return list(tracked(pool.map(function, items), len(items), text, workers=workers))
+        found = pool.map(lambda batch: [function(item) for item in batch], batches)
+        return [each for batch in tracked(found, len(every), text, size, workers=workers) for each in batch]
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from cleanset.images.boxes import Box, CropBox, known_box
 from cleanset.report.figures import LEFT_OVER, CandidateKey, ClassState
@@ -38,9 +39,9 @@ class Fate:
         return self.reason is not None and self.reason not in LEFT_OVER
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReportedCandidate:
-    """A candidate of a class."""
+    """A candidate of a class; without slots, as pages ask for the same properties many times."""
 
     class_index: int
     image_id: str
@@ -58,17 +59,17 @@ class ReportedCandidate:
         """The box that is cut out; None for a whole image and for an unknown box."""
         return known_box(self.box)
 
-    @property
+    @cached_property
     def uses(self) -> tuple[Fate, ...]:
         """The fates of the models that keep it."""
         return tuple(fate for fate in self.fates if fate.place is not None)
 
-    @property
+    @cached_property
     def causes(self) -> tuple[str, ...]:
         """The reasons that are a flaw of the image, each once."""
         return tuple(dict.fromkeys(fate.reason for fate in self.fates if fate.reason and fate.is_flaw))
 
-    @property
+    @cached_property
     def is_left_over(self) -> bool:
         """Whether every model leaves it out without a flaw as the reason."""
         return not self.uses and not self.causes

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 from unicodedata import bidirectional
@@ -14,7 +15,6 @@ from cleanset.classes import ClassName, ClassTable
 from cleanset.image_ids import short_id
 from cleanset.images.boxes import UNKNOWN_BOX, Box
 from cleanset.plumbing.files import sha256
-from cleanset.plumbing.machine import without_garbage_collection
 from cleanset.report.fates import HardClass, ReportedCandidate
 from cleanset.report.figures import ClassState, CountsByName, FunnelStep, Histogram, Rejects
 from cleanset.report.thumbnails import PageImage
@@ -186,10 +186,9 @@ def _pages_of_classes(
     report: ReportData, images: PageImages, on_sheet: Mapping[int, str], environment: Environment
 ) -> Iterator[tuple[str, Page]]:
     """The sheets and the page of each class, each made from what it shows and nothing else."""
-    with without_garbage_collection():
-        parts = {state.class_index: _class_part(report, images, state, on_sheet) for state in report.states}
-        # the records have all their fields in their representation
-        digests = {index: sha256(repr(part).encode()) for index, part in parts.items()}
+    parts = {state.class_index: _class_part(report, images, state, on_sheet) for state in report.states}
+    # the records have all their fields in their representation
+    digests = {index: sha256(repr(part).encode()) for index, part in parts.items()}
     common = repr((_report_part(report, ()), report.classes.key_column, report.classes.search_words))
 
     def page(
@@ -272,7 +271,7 @@ def page_environment(classes: ClassTable, *folders: Path) -> Environment:
     environment.filters |= {
         "number": _number, "share": _share, "coefficient": coefficient_text, "words": _words,
         "breakable": _breakable, "probability": _probability, "opinion": _opinion, "short_id": _short_id,
-        "directed": _directed, **FILTERS,
+        "directed": _directed, "flattened": chain.from_iterable, **FILTERS,
     }  # fmt: skip
     environment.tests["unknown_box"] = lambda box: box is UNKNOWN_BOX
     return environment

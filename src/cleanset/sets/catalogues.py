@@ -4,6 +4,7 @@ import html
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import yaml
 
@@ -66,9 +67,14 @@ def records_of(manifest: str, classes: ClassTable) -> Iterator[JsonObject]:
     """The lines of a manifest by column, with numbers in place of their digits and None for a missing one."""
     is_number = {classes.column(name): column.kind in _NUMBERS for name, column in COLUMNS.items()}
     (_, header), *rows = csv_rows(manifest, MANIFEST, "export or fetch the set again")
+    read = [_number if is_number[name] else str for name in header]
     for _, row in rows:
-        cells = zip(header, row, strict=True)
-        yield {name: json.loads(text or "null") if is_number[name] else text for name, text in cells}
+        yield {name: read_cell(text) for name, read_cell, text in zip(header, read, row, strict=True)}
+
+
+@lru_cache(2**12)  # most columns of numbers repeat a few
+def _number(text: str) -> object:
+    return json.loads(text or "null")
 
 
 def _field(name: str, has_records: bool, classes: ClassTable) -> JsonObject:

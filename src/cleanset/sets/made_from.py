@@ -58,12 +58,10 @@ def made_from(
 
 def vote_rows(votes: "pd.DataFrame") -> Iterator[VoteRow]:
     """The rows of table VOTES."""
-    import pandas as pd
-
-    for row in votes.to_dict("records"):
+    columns = (votes[name].tolist() for name in ("image_id", "reviewer", "verdict", "reason", "crop"))
+    for image_id, reviewer, verdict, reason, crop in zip(*columns, strict=True):
         # pandas has nan for a text that is missing
-        reason = None if pd.isna(row["reason"]) else row["reason"]
-        yield row["image_id"], row["reviewer"], row["verdict"], reason, box_of(row["crop"])
+        yield image_id, reviewer, verdict, reason if isinstance(reason, str) else None, box_of(crop)
 
 
 def _votes_sha256(votes: Iterable[VoteRow]) -> str:

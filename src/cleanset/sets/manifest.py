@@ -321,10 +321,10 @@ class Entry(BaseModel):
                 f"confidence {found} without source_confidence; expected both, source_confidence or neither"
             )
 
-    def row(self, classes: ClassTable) -> tuple[str, ...]:
-        """The values of the columns; a confidence has the digits that tell one float32 from the next."""
-        values = self.model_dump() | dict(zip(BOX, self.crop or (None,) * len(BOX), strict=True))
-        return tuple(_cell(values[name]) for name in form_of([self]).fields(classes))
+    def row(self, columns: Iterable[str]) -> list[str]:
+        """The values of columns; a confidence has the digits that tell one float32 from the next."""
+        values = vars(self) | dict(zip(BOX, self.crop or (None,) * len(BOX), strict=True))
+        return [_cell(values[name]) for name in columns]
 
     def record(self, classes: ClassTable) -> JsonObject:
         """The values by the names of the columns, with the box as `crop`."""
@@ -429,4 +429,5 @@ def manifest_csv(entries: Iterable[Entry], classes: ClassTable, form: ManifestFo
     The form of no entries is today's.
     """
     in_order = sorted(entries, key=lambda entry: (entry.class_index, entry.rank))
-    return csv_text((form or form_of(in_order)).columns(classes), (entry.row(classes) for entry in in_order))
+    columns = (form or form_of(in_order)).fields(classes)
+    return csv_text(map(classes.column, columns), (entry.row(columns) for entry in in_order))

@@ -1,6 +1,7 @@
 """The commands that make an edition and run its stages. Each imports its libraries only when it runs."""
 
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,6 +14,7 @@ import typer
 from cleanset.edition.options import HERE, Folder, FolderAsItIs, Json
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command
+from cleanset.plumbing.machine import without_garbage_collection
 from cleanset.plumbing.validation import check_known, join_names
 from cleanset.statistics.formats import counted
 
@@ -33,6 +35,9 @@ STAGES = {
 }  # fmt: skip
 """The stages of an edition's dvc.yaml, in its order, and whether each is of one model."""
 
+DECODING = ("preprocess", "score", "score_crops")
+"""Those that decode all images or run models; the others make objects that last to their end."""
+
 
 @commands.command("stage")
 def run_stage(
@@ -48,9 +53,10 @@ def run_stage(
         raise CleansetError(f"stage {name}: no --model; name the role of one in params.yaml")
     if not STAGES[name] and model is not None:
         raise CleansetError(f"stage {name}: --model {model}, but the stage is of all models: leave the option out")
-    stage = import_module(f"cleanset.stages.{name}")
-    # a killed run leaves files that no other process removes
-    stage.run(without_abandoned(Edition(edition)), *([model] if model is not None else []))
+    with nullcontext() if name in DECODING else without_garbage_collection():
+        stage = import_module(f"cleanset.stages.{name}")
+        # a killed run leaves files that no other process removes
+        stage.run(without_abandoned(Edition(edition)), *([model] if model is not None else []))
 
 
 @commands.command("tutorial")

@@ -25,7 +25,6 @@ from cleanset.images.boxes import UNKNOWN_BOX, known_box
 from cleanset.images.codec import Read
 from cleanset.plumbing.files import is_there, sha256
 from cleanset.plumbing.folder_updates import FolderUpdate, updating
-from cleanset.plumbing.machine import without_garbage_collection
 from cleanset.plumbing.progress import found_in_threads
 from cleanset.plumbing.validation import first_problem
 from cleanset.review.audit import AuditResult
@@ -173,7 +172,6 @@ def run(edition: Edition, role: str) -> None:
         )
 
 
-@without_garbage_collection()
 def set_texts(
     read: ExportInputs, role: str, entries: Sequence[Entry], selection: pd.DataFrame, rejected: pd.DataFrame
 ) -> dict[str, str]:

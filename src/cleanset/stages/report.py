@@ -22,7 +22,7 @@ from cleanset.plumbing.files import sha256
 from cleanset.plumbing.folder_updates import FolderUpdate, updating
 from cleanset.plumbing.json_files import read_json
 from cleanset.plumbing.kept_files import KeptFiles, kept_files
-from cleanset.plumbing.machine import keep_freed_memory, without_garbage_collection
+from cleanset.plumbing.machine import keep_freed_memory
 from cleanset.plumbing.progress import found_in_threads
 from cleanset.plumbing.waiting import announced
 from cleanset.report import figures
@@ -73,7 +73,6 @@ def run(edition: Edition) -> None:
 
 
 @announced("collecting the numbers of the report")
-@without_garbage_collection()
 def report_data(edition: Edition, params: Params, index: pd.DataFrame, table: ClassTable) -> ReportData:
     """The numbers, and which images go with them."""
     unknown = unknown_confidences(edition.folder, params)
