@@ -1,7 +1,8 @@
 """The rates of the hints that the docs state, measured anew and written to hint_rates.yaml.
 
-On every other of 500 labelled photographs, and on cropped copies of all of them: those of photos/ and photos_more/ in
-the folder of real photographs. Text is read where the extra `text` is installed.
+Flaws on every other of 500 labelled photographs, those of photos/ and photos_more/ in the folder of real photographs;
+copies on those of photos_apart/, 500 of other classes that no rule was set on. Text is read where the extra `text` is
+installed.
 """
 
 import csv
@@ -16,7 +17,7 @@ import timm
 import torch
 import yaml
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageOps
 from safetensors.torch import load_file
 
 from cleanset.images.codec import decode
@@ -29,6 +30,7 @@ RATES = PROJECT / "bench" / "hint_rates.yaml"
 """The rates that the docs state, each with the day on which the rules that it was measured with changed last."""
 LABELS = {"photos": REAL / "flaws.csv", "photos_more": PROJECT / "bench" / "photos_more.csv"}
 """Reasons by photograph, for each folder of photographs."""
+APART = "photos_apart"
 RATED = ("text", "border", "artificial_background", "filter", "collage")
 NETWORK = "tf_efficientnet_lite0"
 NETWORK_RATED = ("filter", "collage")
@@ -42,16 +44,13 @@ CROPPED_SHARES = (0.05, 0.12, 0.2)
 
 def main() -> None:
     """Measure the rates; those of unseen photographs and of other tools stay as they are."""
-    if not (REAL / "photos").is_dir():
-        sys.exit("error: no photographs: set CLEANSET_REAL to the folder that holds photos/")
-    photographs = {
-        f"{folder}/{path.name}": decode(path.read_bytes()).convert("RGB")
-        for folder in LABELS
-        for path in sorted((REAL / folder).glob("*.JPEG"))
-    }
+    photographs = {name: image for folder in LABELS for name, image in photographs_of(folder).items()}
+    apart = list(photographs_of(APART).values())
     flaws = flaws_of_photographs()
     found: dict[str, set[str]] = {
-        image.image_id: {hint.kind for hint in image.hints} for image in any_hints.write(str(REAL), None).hinted
+        f"{folder}/{image.image_id}": {hint.kind for hint in image.hints}
+        for folder in LABELS
+        for image in any_hints.write(str(REAL / folder), None).hinted
     }
     by_rules = {
         kind: sum(kind in flaws[name] and kind in found.get(name, ()) for name in photographs) for kind in NETWORK_RATED
@@ -62,7 +61,7 @@ def main() -> None:
     text = RATES.read_text(encoding="utf-8")
     parts = {
         "half_of_500": rates_on(half, flaws, found),
-        "copies": {"rules_of": rules_of("duplicate"), **copies_found(list(photographs.values()))},
+        "copies": {"rules_of": rules_of("duplicate"), **copies_found(apart)},
         "network": {
             "rules_of": {kind: rules_of(kind) for kind in NETWORK_RATED},
             **network,
@@ -74,6 +73,14 @@ def main() -> None:
     head = text.partition("\n\n")[0]
     RATES.write_text(f"{head}\n\n{yaml.safe_dump(rates, sort_keys=False)}", encoding="utf-8")
     print(RATES.read_text(encoding="utf-8"))
+
+
+def photographs_of(folder: str) -> dict[str, Image.Image]:
+    """The photographs in a folder, by folder and name. Exits if there are none."""
+    paths = sorted((REAL / folder).glob("*.JPEG"))
+    if not paths:
+        sys.exit(f"error: no photographs: set CLEANSET_REAL to the folder that holds {folder}/")
+    return {f"{folder}/{path.name}": decode(path.read_bytes()).convert("RGB") for path in paths}
 
 
 def flaws_of_photographs() -> dict[str, set[str]]:
@@ -154,16 +161,19 @@ def copies_found(photographs: Sequence[Image.Image]) -> dict[str, object]:
     """The cropped copies that are found beside all photographs, and the photographs taken for another one."""
     looks = {f"{place}": look_at(saved(image)) for place, image in enumerate(photographs)}
     wrong = duplicate_hints(looks)
-    count = len(photographs)
     found = {}
-    for share in CROPPED_SHARES:
-        copies = {f"{place}-copy": look_at(saved(cropped(image, share))) for place, image in enumerate(photographs)}
-        hints = duplicate_hints({**looks, **copies})
-        found[f"{share:g}"] = sum(is_pair(hints, f"{place}", f"{place}-copy") for place in range(count))
-        wrong |= {
-            name: of for name, of in hints.items() if of[0].other.removesuffix("-copy") != name.removesuffix("-copy")
-        }
-    return {"photographs": count, "pairs": count * (count - 1) // 2, "wrong": len(wrong), "found_by_share": found}
+    for name, change in (("found_by_share", Image.Image.copy), ("mirrored_by_share", ImageOps.mirror)):
+        of_shares = {}
+        for share in CROPPED_SHARES:
+            copies = [look_at(saved(change(cropped(image, share)))) for image in photographs]
+            hints = duplicate_hints({**looks, **{f"{place}-copy": copy for place, copy in enumerate(copies)}})
+            of_shares[f"{share:g}"] = sum(is_pair(hints, place, f"{place}-copy") for place in looks)
+            wrong |= {
+                one: of for one, of in hints.items() if of[0].other.removesuffix("-copy") != one.removesuffix("-copy")
+            }
+        found[name] = of_shares
+    count = len(photographs)
+    return {"photographs": count, "pairs": count * (count - 1) // 2, "wrong": len(wrong), **found}
 
 
 def is_pair(hints: Mapping[str, Sequence[FoundHint]], one: str, other: str) -> bool:

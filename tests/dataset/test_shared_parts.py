@@ -47,6 +47,37 @@ def test_copies_without_an_eighth_of_each_side_or_a_quarter_of_one() -> None:
     assert all(0.95 < correlation <= 1 for _, _, correlation in found)
 
 
+def test_mirrored_copies() -> None:
+    """Of images before and after them, and of a mirrored copy; a symmetrical image is no copy of itself."""
+    first, second = SCENES[:2]
+    copies = [
+        ImageOps.mirror(saved(first.crop((40, 30, 280, 210)))),
+        ImageOps.flip(saved(second.crop((0, 0, 240, 240)))),
+        ImageOps.mirror(saved(first)),
+    ]
+    symmetrical = first.copy()
+    symmetrical.paste(ImageOps.mirror(first.crop((0, 0, 160, 240))), (160, 0))
+    looks = [*map(local_features, copies), *FEATURES, local_features(symmetrical)]
+    found = list(shared_parts(looks))
+    assert sorted((one, other) for one, other, _ in found) == [(0, 2), (0, 3), (1, 4), (2, 3)]
+    assert all(0.95 < correlation <= 1 for _, _, correlation in found)
+
+
+def test_features_of_the_mirrored_image() -> None:
+    """Those moved and described again are those that are found in the mirrored image."""
+    moved = FEATURES[0].mirrored()
+    found = local_features(ImageOps.mirror(SCENES[0]))
+    assert len(moved.points) > 200
+    assert (moved.small == found.small).all()
+    places, others = mutual_matches(moved.descriptors, found.descriptors)
+    assert len(places) > 0.9 * len(moved.points)
+    # half a pixel of the coarsest level
+    assert np.abs(moved.points[places] - found.points[others]).max() < 1.25
+    back = moved.mirrored()
+    assert np.allclose(back.points, FEATURES[0].points)
+    assert (back.descriptors == FEATURES[0].descriptors).all()
+
+
 def test_different_images_and_small_parts_share_nothing() -> None:
     assert list(shared_parts(FEATURES)) == []
     corner = local_features(SCENES[0].crop((0, 0, 224, 168)))

@@ -61,13 +61,15 @@ def test_the_rates_in_sentences(rates: dict[str, Any], repository: Path) -> None
     copies = rates["copies"]
     count = copies["photographs"]
     found = copies["found_by_share"]
+    mirrored = list(copies["mirrored_by_share"].values())
     flaws = {kind: f"{each['found']} of {each['flawed']}" for kind, each in unseen["flaws"].items()}
     figures = page(repository, "review_figures.md")
     assert f"Of {unseen['clean']} unseen photographs without a flaw {unseen['clean_hinted']} had a hint" in figures
     assert f"{half['clean_hinted']} of {half['clean']} in that half" in figures
     assert (
         f"Of {count} copies without 5 % of each side {found['0.05']} are found, without 12 % {found['0.12']}, without "
-        f"20 % {found['0.2']}, and of {copies['pairs']:,} pairs of different photographs {copies['wrong']} are taken"
+        f"20 % {found['0.2']}, mirrored ones {mirrored[0]}, {mirrored[1]} and {mirrored[2]}, and of "
+        f"{copies['pairs']:,} pairs of different photographs {copies['wrong']} are taken"
     ) in figures
     for name in ("hints.md", "../README.md"):
         text = page(repository, name)
@@ -87,11 +89,12 @@ def test_the_table_beside_other_tools(rates: dict[str, Any], repository: Path) -
     assert rates["copies"]["photographs"] == rates["peers"]["photographs"] == 500
     assert [each["wrong"] for each in parts] == [0, 0, 0]
     expected = [
-        f"| {share} % of each side | {' | '.join(str(each['found_by_share'][name]) for each in parts)} |"
+        f"| {share} % of each side{words} | {' | '.join(str(each[key][name]) for each in parts)} |"
+        for key, words in (("found_by_share", ""), ("mirrored_by_share", ", mirrored"))
         for share, name in ((5, "0.05"), (12, "0.12"), (20, "0.2"))
     ]
     text = (repository / "docs" / "other_tools.md").read_text()
-    assert re.findall(r"^\| \d+ % of each side .*$", text, re.MULTILINE) == expected
+    assert re.findall(r"^\| \d+ % of each side.*$", text, re.MULTILINE) == expected
     text = (repository / "README.md").read_text()
-    rows = [each.replace(" of each side", "") for each in expected]
-    assert re.findall(r"^\| \d+ % .*$", text, re.MULTILINE) == rows
+    rows = [each.replace(" of each side", "") for each in (*expected[:3], expected[4])]
+    assert re.findall(r"^\| \d+ %.*$", text, re.MULTILINE) == rows

@@ -2,7 +2,7 @@
 
 Two steps: pairs whose local features are often alike are candidates, found without comparing each with each; a
 candidate is confirmed if one similarity transform (shift, turn, scale) places the features of one image on those of
-the other, and both look the same there. Mirrored copies have other features, and are left to the hashes.
+the other, and both look the same there. The features of each image are also compared with the mirrored ones of others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,10 +36,17 @@ pair has more than 0.7 (bench/RESULTS.md)."""
 
 def shared_parts(features: Sequence[LocalFeatures]) -> Iterator[tuple[int, int, float]]:
     """The pairs of images that share a part, by their places, the first one lower; and the correlation in the part."""
-    for first, second in candidate_pairs([each.descriptors for each in features]):
-        correlation = shared_part(features[first], features[second])
-        if correlation is not None:
-            yield first, second, correlation
+    count = len(features)
+    both = [*features, *(each.mirrored() for each in features)]
+    found = set()
+    for one, other in candidate_pairs([each.descriptors for each in both]):
+        pair = (min(one, other % count), max(one, other % count))
+        # two mirrored images are like the two as stored; a symmetrical one is like itself
+        if one < count and pair[0] < pair[1] and pair not in found:
+            correlation = shared_part(both[one], both[other])
+            if correlation is not None:
+                found.add(pair)
+                yield *pair, correlation
 
 
 def candidate_pairs(descriptors: Sequence[NDArray[np.uint8]]) -> list[tuple[int, int]]:
@@ -91,17 +98,28 @@ def _pairs_in_table(keys: NDArray[np.uint64], image_of: NDArray[np.uint64], coun
 
 
 def shared_part(one: LocalFeatures, other: LocalFeatures) -> float | None:
-    """The correlation of the brightness of two images in the part that both show; None if they share none."""
-    import cv2
+    """The correlation of the brightness of two images in the part that both show; None if they share none.
 
+    Each is placed on the other, since pixels count otherwise where a finer image is made coarser.
+    """
     if min(len(one.points), len(other.points)) < MIN_PLACED:
         return None
-    places = mutual_matches(one.descriptors, other.descriptors)
-    if len(places[0]) < MIN_PLACED:
+    places, others = mutual_matches(one.descriptors, other.descriptors)
+    if len(places) < MIN_PLACED:
         return None
+    found = (_correlation_placed(one, other, places, others), _correlation_placed(other, one, others, places))
+    return max((each for each in found if each is not None), default=None)
+
+
+def _correlation_placed(
+    one: LocalFeatures, other: LocalFeatures, places: NDArray[np.intp], others: NDArray[np.intp]
+) -> float | None:
+    """The correlation with one image placed on the other by the features at these places; None if it cannot be."""
+    import cv2
+
     transform, placed = cv2.estimateAffinePartial2D(
-        one.points[places[0]],
-        other.points[places[1]],
+        one.points[places],
+        other.points[others],
         method=cv2.RANSAC,
         ransacReprojThreshold=_MAX_SHIFT_PIXELS,
         maxIters=500,
@@ -129,7 +147,7 @@ def mutual_matches(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> tuple[ND
 
 
 def _correlation(one: LocalFeatures, other: LocalFeatures, transform: NDArray[np.float64]) -> float | None:
-    """The correlation where the first image, moved by `transform`, is on the second; None where too little does."""
+    """The correlation where the first image, moved by `transform`, is on the second; None where too little is."""
     import cv2
 
     moved = _to_pixels_of(other) @ np.vstack((transform, (0, 0, 1))) @ np.linalg.inv(_to_pixels_of(one))

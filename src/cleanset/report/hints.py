@@ -222,12 +222,13 @@ def _notices(ids: Sequence[str], *, asked: bool | None, reads_text: bool) -> Ite
             f"Text is not looked for in more than {MAX_TEXT_UNASKED:,} images unless you ask for it with --text: about "
             f"{minutes:,} min here."
         )
+    is_by_features = can_find_features() and len(ids) <= MAX_SHARED_PARTS
     if not can_fingerprint():
         yield f"Near-duplicates are not looked for by hashes: {install_command('review')}"
-    elif folders := not_compared_parts(ids):
+    elif not is_by_features and (folders := not_compared_parts(ids)):
         yield (
-            f"Mirrored copies that are cropped as well are not looked for in folders of more than "
-            f"{MAX_COMPARED_PARTS:,} images: {join_names(folders)}"
+            f"Cropped copies are not looked for in folders of more than {MAX_COMPARED_PARTS:,} images: "
+            f"{join_names(folders)}"
         )
     if not can_find_features():
         yield f"Copies that are cropped by more than 8 % of a side are not looked for: {install_command('text')}"

@@ -459,7 +459,7 @@ class Duplicate(KnownHint):
     docs: ClassVar[str] = (
         "a near-duplicate among the candidates of a class: turned, mirrored, cropped by up to 8 % of each side"
     )
-    rules_of: ClassVar[date] = date(2026, 11, 29)
+    rules_of: ClassVar[date] = date(2026, 12, 1)
 
 
 MEASURED_HINTS: tuple[type[MeasuredHint], ...] = (

@@ -23,7 +23,7 @@ from cleanset.review.hints.text import TextLine
 MAX_COMPARED_PARTS = 2_000
 """Images of one folder whose parts are compared by hashes: 200 comparisons a pair, a minute for as many."""
 MAX_SHARED_PARTS = 20_000
-"""Images that are compared by local features: 25 KB of memory each."""
+"""Images that are compared by local features: 35 KB of memory each."""
 GREY = (128, 128, 128, 255)
 """The ground of transparent images, opaque."""
 
