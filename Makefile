@@ -39,7 +39,7 @@ SCORED := preprocess crops
 from-scores: setup  ## [EDITION=imagenet]: rebuild an edition from your own archives and pulled scores, without a GPU
 	cd "$(EDITION)" && dvc pull $(SCORING) && dvc repro $(SCORED)
 	@cd "$(EDITION)" && dvc status --quiet $(SCORING) || { dvc status $(SCORING); echo 'error: the pulled scores are of' \
-	'other images, params or source code; check out their commit, or compute them anew by dvc repro' >&2; exit 1; }
+	'other images, params or source code; check out their commit, or compute them again by dvc repro' >&2; exit 1; }
 	cd "$(EDITION)" && dvc repro
 
 # the sample is built where a study lacks what it needs of it; other editions are pulled or built before
@@ -52,7 +52,7 @@ robustness: setup $(call UNBUILT,data/export/*/manifest.csv)  ## [EDITION=imagen
 	cd "$(EDITION)/studies/attacks" && $(ON_CPU) dvc repro && dvc metrics show
 
 TRAINING_IMAGES ?= 100
-# finished runs that DVC's cache holds are taken from there; the rest are trained beside each other, then taken over
+# finished runs that DVC's cache holds are taken from there; the rest are trained at the same time, then taken over
 training: setup $(call UNBUILT,data/index.parquet)  ## [EDITION=imagenet]: train for robustness and on scenarios, and show the metrics; the sample draws its images
 	@case "$(EDITION)" in .) cd sample && python training_images.py --per-class $(TRAINING_IMAGES);; esac
 	cd "$(EDITION)/studies/training" && dvc repro data && { dvc checkout --quiet 2>/dev/null || true; } \
@@ -86,7 +86,7 @@ test-ray: .venv-ray/.ready  ## the tests of engine ray, in an environment of its
 test-generate: .venv-generate/.ready  ## the tests of generated backgrounds, in an environment of its own with diffusers
 	.venv-generate/bin/python -m pytest tests/studies/robustness/scenarios/test_generating.py
 
-# beside all of .venv's packages
+# in addition to all of .venv's packages
 .venv-%/.ready: $(VENV)/.ready requirements-%.txt
 	$(VENV)/bin/python -m venv .venv-$*
 	.venv-$*/bin/python -c 'import pathlib, site; pathlib.Path(site.getsitepackages()[0], "main.pth").write_text("import site; site.addsitedir(\"" + site.getsitepackages()[0].replace("/.venv-$*/", "/.venv/") + "\")\n")'
@@ -139,7 +139,7 @@ else
 endif
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header
-lock:  ## pin requirements.txt, requirements-ray.txt and requirements-generate.txt anew (needs uv)
+lock:  ## pin requirements.txt, requirements-ray.txt and requirements-generate.txt again (needs uv)
 	$(LOCK) --extra build --extra review --extra text --extra robustness --extra attacks --extra training --extra dev --extra docs \
 	--no-emit-package opencv-python pyproject.toml -o requirements.txt
 	echo 'ray[data]==2.60.0' | $(LOCK) --constraint requirements.txt - -o requirements-ray.txt

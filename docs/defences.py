@@ -1,6 +1,6 @@
 """Seven defences that hide gradients, and three honest models, for `cleanset attacks evaluate`: docs/attacks.md.
 
-Each function is a model of one's own, as docs/evaluate.md describes it. The defences wrap the sample's `standard`,
+Each function is a custom model, as described in docs/own_model.md. The defences wrap the sample's `standard`,
 which is trained on clean images alone and protects nothing; the weights are in sample/weights.
 """
 
@@ -134,7 +134,7 @@ class TurnedAround(torch.autograd.Function):
 
 
 class TurningAround(nn.Module):
-    """Pixels as they are; the gradient by them is turned around."""
+    """Unchanged pixels; their gradient is reversed."""
 
     def forward(self, pixels: Tensor) -> Tensor:
         """The pixels."""

@@ -82,7 +82,7 @@ MEASURE_COLUMNS: Mapping[str, str] = {
     OFFICIAL_COLUMN: "`yes`: of all images of the published benchmark; `no`: of a subset, or of changes made here",
     "origin": "who made the masks: `person`, `generator` or `model`",
     "other": "the model whose measure is subtracted",
-    "p": "the probability of so large a value by chance; of a difference, from the exact sign test over the images",
+    "p": "probability of a value at least as large by chance; for a difference, from the exact sign test over images",
     "p_holm": "p after Holm's correction for all differences of the measure on the selection, or levels of the factor",
     "parameters": "the number of the model's parameters",
     "part": "`external`, over scenarios, or `internal`, over classes or networks trained on each scenario",
@@ -92,7 +92,7 @@ MEASURE_COLUMNS: Mapping[str, str] = {
     "selection": "`union`, `own` or `common`",
     "severity": "1 to 5",
     "source": "source of the sum of squares: `regression`, a factor, `residual` or `total`",
-    "squared_deviation": "of the accuracy from that on unchanged images",
+    "squared_deviation": "(accuracy minus accuracy on unchanged images), squared",
     "ss": "sum of squares",
     "standard_error": "of the estimate",
     "t": "estimate by standard error",
@@ -340,7 +340,7 @@ def hints() -> str:
 
 
 def _rate(hint: type[KnownHint], rates: Any) -> str:
-    """How many flaws a hint has found; of a hint whose rules have changed since, or that nobody has rated, nothing."""
+    """How many flaws a hint has found; empty if its rules have changed since, or nobody has rated it."""
     day = hint.rules_of.isoformat()
     found = rates["half_of_500"]["flaws"].get(hint.kind)
     copies = rates["copies"]
@@ -461,7 +461,7 @@ def _public(found: Any) -> str:
 
 
 def _methods(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    """The public methods of a class as they are called, and its properties, with their docstrings."""
+    """The public methods of a class, with their signatures, and its properties, with their docstrings."""
     for each in node.body:
         if isinstance(each, ast.FunctionDef) and not each.name.startswith("_") and (words := ast.get_docstring(each)):
             names = {getattr(decorator, "id", "") for decorator in each.decorator_list}
@@ -469,7 +469,7 @@ def _methods(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 
 def _signature(node: ast.FunctionDef) -> str:
-    """A function as it is called, with types; an argument a line where they do not fit into one."""
+    """The signature of a function, with types; an argument a line where they do not fit into one."""
     called = re.sub("^(self|cls)(, )?", "", ast.unparse(node.args)).replace("'", '"')
     called = re.sub(r"(?<=[\w\])])=", " = ", called)
     result = "" if node.returns is None else f" -> {ast.unparse(node.returns)}"
@@ -488,7 +488,7 @@ def table_of_file(name: str, right: tuple[int, ...], chosen: str = "") -> str:
 
 
 def filled(page: str) -> str:
-    """The text of a page with every part as it is made now."""
+    """The text of a page with every part up to date."""
 
     def made(found: re.Match[str]) -> str:
         name = found[1]

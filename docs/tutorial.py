@@ -1,7 +1,7 @@
 """Run docs/tutorial.md, and write what its cells print and show into docs/tutorial.ipynb.
 
 Run `python docs/tutorial.py` in the root. The page is a notebook in jupytext's Markdown format; its cells run in
-build/tutorial, which is made anew as `cleanset tutorial` does. The site shows the page with the outputs that the
+build/tutorial, which is made again as `cleanset tutorial` does. The site shows the page with the outputs that the
 notebook has (hooks.py).
 """
 

@@ -30,7 +30,7 @@ def project() -> dict[str, object]:
 
 
 def repository() -> str | None:
-    """The address of the repository, without a slash at its end; None where nobody has set it yet."""
+    """The address of the repository, without a slash at its end; None if it is not set yet."""
     urls = project().get("urls")
     found = urls.get("Repository") if isinstance(urls, dict) else None
     return None if found is None else str(found).rstrip("/")

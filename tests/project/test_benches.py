@@ -51,6 +51,7 @@ MINIATURES = {
             "estimators": {
                 "DATA_SETS": "2", "DESIGN": "(3, 3, 2, 2)", "ECE_IMAGES": "(34,)", "SCORE_DESIGNS": "((3, 2),)",
                 "RATED": "(10,)", "MANY_RATED": "500",
+                "STUDY_IMAGES": "((5, 5),)",
             }
         },
     ),

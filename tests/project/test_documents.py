@@ -635,6 +635,75 @@ def test_the_figures_of_the_sample(page: str, metrics: str, count: int, reposito
         assert cells == [f"{json.loads(path.read_text())[role]:.{digits}f}" for role in roles], name
 
 
+HINT_RATES = "tests/project/test_hint_rates.py::test_the_table_of_rates"
+OF_MODELS = "tests/project/test_documents.py::test_the_figures_of_the_sample"
+REPLAYED = "tests/sets/published/test_replay.py::test_the_page_has_the_numbers"
+DEFENDED = "tests/project/test_documents.py::test_defences_and_honest_models"
+NOT_COMPARED = {
+    "docs/beside_authors.md": "the authors' programs are not part of the project: `docs/data/authors.csv`",
+    "docs/labels.md | `label`": "needs the studies' files, which are not part of the project",
+    "docs/other_tools.md": "needs other tools and photographs",
+    "docs/robustbench.md": "RobustBench's numbers: `docs/data/robustbench.csv`",
+}
+TABLES = {
+    "README.md | model | error, clean |": (
+        "cleanset robustness evaluate standard --model",
+        "tests/project/test_documents.py::test_a_table_of_robustness",
+    ),
+    "README.md | each side cropped by |": ("make bench NAME=hints", "tests/project/test_hint_rates.py::test_the_table_beside_other_tools"),
+    "docs/attacks.md | attack |": ("make robustness", OF_MODELS),
+    "docs/gradient_masking.md | model | `pgd` |": (
+        "cleanset attacks evaluate standard --model docs.defences:",
+        DEFENDED,
+    ),
+    "docs/labels.md | study |": (
+        "cleanset labels build/published/selection.csv",
+        "tests/evaluation/test_labels.py::test_the_published_images_in_the_docs",
+    ),
+    "docs/published_lists.md | set of `norm_robust` |": ("make published", REPLAYED),
+    "docs/published_lists.md | model | at least |": ("make published", REPLAYED),
+    "docs/published_lists.md | model | `--unreviewed` |": (
+        "cleanset published --images",
+        "tests/sets/published/test_image_set.py::test_the_other_models",
+    ),
+    "docs/reproduce.md | where | number |": (
+        "cleanset reproduce",
+        "tests/reproduce/test_papers.py::test_the_page_says_what_is_found",
+    ),
+    "docs/review_figures.md | flaw |": ("make bench NAME=hints", HINT_RATES),
+    "docs/robustness.md | metric |": ("make robustness", OF_MODELS),
+    "docs/training.md | metric |": ("make training", OF_MODELS),
+}
+"""By the beginning of its header: the command near each table of measured numbers, and the test that compares them."""
+
+
+def numbers_in(table: str) -> float:
+    """The share of the cells of a table, but for its first column, that are numbers."""
+    found = [cell for row in table.splitlines()[2:] for cell in cells(row)[1:]]
+    return sum(bool(re.fullmatch(r"[-–.,%\d() ]*\d[-–.,%\d() ]*", cell)) for cell in found) / max(len(found), 1)
+
+
+def test_every_table_of_numbers_has_its_command(repository: Path) -> None:
+    """In the same section, verbatim; a test compares the table with the command, or a reason says why not."""
+    met = set()
+    for page in pages(repository):
+        if page.startswith("docs/reference/"):
+            continue  # made from the code
+        for section in re.split(r"(?m)^(?=#+ )", (repository / page).read_text()):
+            for table in re.findall(r"(?m)(?:^\|.*\n)+", section):
+                name = " ".join(f"{page} {table.splitlines()[0]}".split())
+                if numbers_in(table) < 0.3:
+                    continue
+                entry = next((each for each in (*TABLES, *NOT_COMPARED) if name.startswith(each)), name)
+                met.add(entry)
+                if entry in TABLES:
+                    assert TABLES[entry][0] in " ".join(section.split()), name
+    assert met == {*TABLES, *NOT_COMPARED}
+    for _, test in TABLES.values():
+        path, function = test.split("::")
+        assert f"def {function}" in (repository / path).read_text(), test
+
+
 def test_make_alone_lists_the_targets(checkout: Checkout) -> None:
     listed = shell(checkout, "make").stdout
     for target in ("repro", "test", "real", "edition", "bench"):
