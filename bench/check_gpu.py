@@ -1,6 +1,6 @@
 """Prove the GPU path: the same stored scores as on the CPU, all precisions, and the rates beside what bounds them.
 
-Run it as `make check-gpu`, or, where nothing is installed, from the project's folder:
+Run it as `make check-gpu`, or, if nothing is installed, from the project's folder:
 
     PYTHONPATH=src python bench/check_gpu.py
 

@@ -1,7 +1,7 @@
 """How far more devices make a computation faster, without one GPU: with devices that take time and no core.
 
 A stand-in device waits for a fixed time for each image of a query. Changed images are made by real corruptions on the
-cores of this machine: beside answers to them stands the limit, which is the devices' or the cores', whichever is lower,
+cores of this machine: beside answers to them is the limit, which is the devices' or the cores', whichever is lower,
 and the cores' is measured without a device, with as many processes. Rates are taken from the moment when every worker
 has finished a shard until the first one has finished its last, so that the start of processes does not count.
 """
@@ -214,7 +214,7 @@ def measured(workers: Sequence[Worker[Any]], tasks: Sequence[Task], skipped: int
 def rate_while_all_compute(finished: Sequence[Finished], workers: int, skipped: int) -> float:
     """Images a second from when each worker has finished `skipped` shards until the first has finished its last.
 
-    Of a shard that is in progress as much counts as has passed of its time. Where there is no such time it is from the
+    Of a shard that is in progress as much counts as has passed of its time. If there is no such time it is from the
     first shard to the last, and said so. Exits where a worker has finished none.
     """
     in_order = sorted(finished, key=lambda each: each.seconds)

@@ -1,4 +1,4 @@
-"""The rates of the hints that the docs state, measured anew and written to hint_rates.yaml.
+"""The rates of the hints that the docs state, measured again and written to hint_rates.yaml.
 
 Flaws on every other of 500 labelled photographs, those of photos/ and photos_more/ in the folder of real photographs;
 copies on those of photos_apart/, 500 of other classes that no rule was set on. Text is read where the extra `text` is
@@ -35,7 +35,7 @@ RATED = ("text", "border", "artificial_background", "filter", "collage")
 NETWORK = "tf_efficientnet_lite0"
 NETWORK_RATED = ("filter", "collage")
 NETWORK_FALSE = 0.02
-"""Share of the photographs without a flaw that lie above the limit of the classifier."""
+"""Share of the photographs without a flaw that are above the limit of the classifier."""
 RIDGE = 1_000.0
 """Penalty of the classifier's squared weights; of 100, 1,000 and 10,000 all find about as much."""
 CROPPED_SHARES = (0.05, 0.12, 0.2)

@@ -30,7 +30,7 @@ NAMES = {
     "timm": "(c) plain timm loop",
 }
 DRAWN = 150
-"""Number of drawn images where there is no photograph."""
+"""Number of drawn images if there is no photograph."""
 READY_IMAGES = 32
 """Images that are decoded beforehand for the pure forward rate, unless a batch is larger."""
 TIMM_BATCH = 64
@@ -344,7 +344,7 @@ def write_images(folder: Path, images: Sequence[bytes], count: int) -> None:
 
 
 def photographs_or_drawings() -> tuple[str, list[bytes]]:
-    """The real photographs beside the project or in CLEANSET_REAL; drawn ones where there are none."""
+    """The real photographs beside the project or in CLEANSET_REAL; drawn ones if there are none."""
     import numpy as np
 
     photographs = [path.read_bytes() for path in sorted((REAL / "photos").glob("*.JPEG"))]

@@ -1,4 +1,4 @@
-"""Enter the sample's contest, from what lies in sample/contest, into studies/contest: log and objects.
+"""Enter the sample's contest, from what is in sample/contest, into studies/contest: log and objects.
 
 Run in the checkout's root with the sample built: PYTHONPATH=sample:src python -m contest_log. None of it has happened.
 The runs of the defences are those of the log that is there, so that the log is the same on every machine: the rate of
@@ -42,7 +42,7 @@ STORY: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 def build(folder: Path, story: tuple[tuple[str, tuple[str, ...]], ...] = STORY) -> None:
     """Enter a story into the folder of a contest, in place of what is there."""
-    # not by the reader: what it expects may have changed, which is why the log is built anew
+    # not by the reader: what it expects may have changed, which is why the log is built again
     written = (folder / LOG).read_text().splitlines() if (folder / LOG).exists() else []
     runs = [each["data"] for each in map(json.loads, written) if each.get("kind") == "run"]
     (folder / LOG).unlink(missing_ok=True)

@@ -38,7 +38,7 @@
     return { left: box.left + element.clientLeft, top: box.top + element.clientTop,
              right: box.left + element.clientLeft + element.clientWidth, bottom: box.top + element.clientTop + element.clientHeight };
   };
-  // the layer that an element is painted in: what is fixed or in a dialog may lie over others
+  // the layer that an element is painted in: what is fixed or in a dialog may be over others
   const layerOf = (element) => [...ancestors(element)].find((each) =>
     ["fixed", "sticky"].includes(style(each).position) || each.tagName === "DIALOG" || each.getAttribute("role") === "dialog") ?? root;
 
@@ -119,7 +119,7 @@
       if (one.layer !== two.layer || within(one.element, two.element)) continue;
       const wide = Math.min(one.box.right, two.box.right) - Math.max(one.box.left, two.box.left);
       const high = Math.min(one.box.bottom, two.box.bottom) - Math.max(one.box.top, two.box.top);
-      // the boxes of two lines of text touch where lines stand close
+      // the boxes of two lines of text touch where lines are close
       const least = Math.min(one.box.bottom - one.box.top, two.box.bottom - two.box.top) / 3;
       if (wide > 2 && high > Math.max(3, least)) found.push(`overlapping: ${name(one.element)} and ${name(two.element)}, ${Math.round(wide)} x ${Math.round(high)}`);
     }
@@ -131,7 +131,7 @@
     if (size < LEAST_FONT - 0.05) found.push(`${Math.round(10 * size) / 10} px: ${name(element)}`);
   }
 
-  // 5. contrast, by WCAG 2.2, of text on what lies behind it; an image behind it has no one color
+  // 5. contrast, by WCAG 2.2, of text on what is behind it; an image behind it has no one color
   const parsed = (text) => {
     const numbers = (text.match(/[\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
     const scale = text.startsWith("color(") ? 255 : 1;
@@ -149,7 +149,7 @@
       const { rgb, alpha } = parsed(own.backgroundColor);
       if (alpha > 0) layers.push([rgb, alpha]);
       if (alpha === 1) break;
-      if (["fixed", "absolute"].includes(own.position) && each !== root) return null; // over what lies behind it
+      if (["fixed", "absolute"].includes(own.position) && each !== root) return null; // over what is behind it
     }
     const dark = matchMedia("(prefers-color-scheme: dark)").matches && /dark/.test(style(document.documentElement).colorScheme);
     return layers.reverse().reduce((below, [rgb, alpha]) => over(rgb, alpha, below), dark ? [18, 18, 18] : [255, 255, 255]);

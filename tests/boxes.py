@@ -1,4 +1,4 @@
-"""What is wrong with the boxes of a page: cut text, overlaps, what lies beside the window, small letters, contrast.
+"""What is wrong with the boxes of a page: cut text, overlaps, what is beside the window, small letters, contrast.
 
 Boxes are compared instead of pictures, since pixels of letters differ from machine to machine.
 """
@@ -49,7 +49,7 @@ def problems(
 ) -> list[str]:
     """All that is wrong with the state that a page shows, in every window: page and state, window, element.
 
-    `inside`: the part that is looked at, such as a dialog; `in_one_row`: selectors of elements that have to stand in
+    `inside`: the part that is looked at, such as a dialog; `in_one_row`: selectors of elements that have to be in
     one row; `lay_out` is called after each change of the window.
     """
     found = []

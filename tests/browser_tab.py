@@ -1,4 +1,4 @@
-"""A browser's tab with a page whose view the server draws anew after each key, and a person in front of it."""
+"""A browser's tab with a page whose view the server draws again after each key, and a person in front of it."""
 
 import os
 import re

@@ -90,7 +90,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def real() -> Path:
-    """The folder of real photographs; where there is none, skips, saying so; fails if CLEANSET_NO_SKIP is set."""
+    """The folder of real photographs; if there is none, skips, saying so; fails if CLEANSET_NO_SKIP is set."""
     folder = real_folder()
     return folder or without("no real photographs: set CLEANSET_REAL to their folder")
 
@@ -114,7 +114,7 @@ def chromium(_playwright: Playwright) -> Iterator[Browser]:
 def browser(chromium: Browser) -> Iterator[Browser]:
     """Chromium; without one skips, saying so; fails if CLEANSET_NO_SKIP is set.
 
-    Closes what a test leaves open: a forgotten page goes on looking for its server.
+    Closes what a test leaves open: a forgotten page continues looking for its server.
     """
     before = chromium.contexts
     yield chromium

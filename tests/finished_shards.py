@@ -1,11 +1,11 @@
-"""The shards of a computation that are finished while it goes on."""
+"""The shards of a computation that are finished while it continues."""
 
 import os
 from pathlib import Path
 
 
 def finished_shards(folder: Path) -> list[str]:
-    """The names of the tables in the folders of unfinished results, which lie in or below `folder`, sorted.
+    """The names of the tables in the folders of unfinished results, which are in or below `folder`, sorted.
 
     Workers make each file in a temporary folder, which vanishes meanwhile: `os.walk` passes over it, `rglob` fails.
     """

@@ -1,7 +1,7 @@
 """`cleanset`, `dvc` and Python scripts start in milliseconds: a server that has imported their libraries forks them.
 
 A third of the processor time of a test run went into starting Python with torch, timm or DVC. The server imports
-libraries only: the code of `cleanset` is that of PYTHONPATH, read anew by each command. Where the environment differs
+libraries only: the code of `cleanset` is that of PYTHONPATH, read again by each command. Where the environment differs
 from the server's in anything that an import may look at (a sitecustomize, certificates, switches of a library), the
 installed command is started; so is Python with anything but the path of a script as its first argument.
 
@@ -107,7 +107,7 @@ class Request(NamedTuple):
 
 @cache
 def forked_commands() -> Path:
-    """A folder with the commands, for PATH; empty where none is installed.
+    """A folder with the commands, for PATH; empty if none is installed.
 
     Their servers end with the process that started them: the first of a test run, whose workers use them too.
     """

@@ -1,7 +1,7 @@
 """A GPU that is not there: tensors that say they are on cuda:0, and are computed with on the CPU.
 
 What a real one refuses is refused: tensors of two devices in one operation, a generator of another device, numpy of
-what lies on the GPU. Copies that do not block are made when somebody waits for them, so that who forgets to wait
+what is on the GPU. Copies that do not block are made when somebody waits for them, so that who forgets to wait
 reads noise. torch's FakeTensorMode has the same rules, but no values, and no backward pass on cuda without a driver.
 """
 

@@ -73,7 +73,7 @@ def server_address() -> str:
 
 
 def share_server(address: str) -> None:
-    """Let this server fork what this process starts, in place of one of its own that imports everything anew."""
+    """Let this server fork what this process starts, in place of one of its own that imports everything again."""
     _SERVER._forkserver_address = address
     forkserver.ensure_running = _SERVER.ensure_running = lambda: None
 
@@ -182,7 +182,7 @@ class Made:
         return self
 
     def settle(self) -> None:
-        """Write raw.md5 of what lies there, and params.yaml."""
+        """Write raw.md5 of what is there, and params.yaml."""
         raw = self.folder / self.raw
         files = [path for path in (*raw.iterdir(), raw / "val" / "LOC_val_solution.csv") if path.is_file()]
         lines = [

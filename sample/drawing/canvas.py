@@ -97,7 +97,7 @@ class Canvas:
         return rng.randrange(self.width), rng.randrange(self.height)
 
     def pixel(self, point: Point) -> Pixel:
-        """Where a point lies in the enlarged image."""
+        """Where a point is in the enlarged image."""
         return to_int(point[0] * self.scale), to_int(point[1] * self.scale)
 
     def polygon(self, points: Sequence[Point], fill: Colour, opacity: int = 255) -> None:
@@ -241,7 +241,7 @@ class Pen:
         self._seen: list[Point] = []
 
     def at(self, point: Point) -> Point:
-        """Where a point of the object lies in the image."""
+        """Where a point of the object is in the image."""
         x = -point[0] if self.mirror else point[0]
         y = point[1]
         placed = (

@@ -30,7 +30,7 @@ Lots = list[Annotated[Lot, BeforeValidator(_of_row)]]
 
 
 class SampleClass(BaseModel):
-    """A class: where and how its object stands, what may stand beside it, and its images."""
+    """A class: where and how its object is placed, what may be next to it, and its images."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -265,7 +265,7 @@ def _on_ball(start: Vector, end: Vector, part: float) -> Vector:
 
 
 def _around(near: list[Vector]) -> list[Vector]:
-    """The five neighbours of a corner in the order in which they lie around it."""
+    """The five neighbours of a corner in the order in which they are around it."""
     ordered = [near[0]]
     left = near[1:]
     while left:

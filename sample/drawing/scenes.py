@@ -70,7 +70,7 @@ def _drawn(scene: Scene, rng: Random, scale: int, *, covered: bool) -> tuple[Ima
 
 
 def _places(scene: Scene, rng: Random) -> list[tuple[Point, float]]:
-    """Where each object stands, and its size from middle to edge, in pixels."""
+    """Where each object is, and its size from middle to edge, in pixels."""
     short = min(scene.width, scene.height)
     usable = scene.height * (100 - scene.clear) / 100
     low, high = SIZES[scene.difficulty]
@@ -135,7 +135,7 @@ def _post(canvas: Canvas, point: Point, size: float) -> None:
 
 
 def _shadow(canvas: Canvas, shown: SampleClass, point: Point, size: float, light: int) -> None:
-    """A soft shadow: under what stands, around what lies."""
+    """A soft shadow: under a standing object, around a lying one."""
     if shown.foot is not None:
         centre = (point[0] - 0.12 * light * size, point[1] + shown.foot * size)
         canvas.glow(oval(centre, 0.75 * size, 0.16 * size), (20, 20, 30), 120, 0.06 * size)

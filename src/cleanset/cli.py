@@ -294,7 +294,7 @@ EXIT_OF_CLOSED_PIPE = 141
 def main() -> None:
     """Run the command line; a problem that a user can fix becomes one line and exit code 1."""
     for stream in (sys.stdout, sys.stderr):
-        # a name of a file may hold what the terminal's encoding lacks, or bytes that are no text
+        # a name of a file may hold what the terminal's encoding lacks, or bytes that are not text
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
     try:

@@ -164,7 +164,7 @@ class ImageNames:
     """Finds the image that a file was made from, such as a mask or an attacked image, by the name of the file.
 
     ImageNet's images have their id in the name. For your own, the name ends as an image's, whatever the suffixes; its
-    folders may be left out where no other image has the same name.
+    folders may be left out if no other image has the same name.
     """
 
     def __init__(self, image_ids: Iterable[str], classes: ClassTable, files: Mapping[str, str] | None = None) -> None:

@@ -14,7 +14,7 @@ from tests.evaluation.conftest import draw
 
 @pytest.mark.long
 def test_the_page_on_python_runs(repository: Path, built: Checkout, tmp_path: Path) -> None:
-    """As one script, which has no guard: worker processes must not begin it anew."""
+    """As one script, which has no guard: worker processes must not begin it again."""
     script = tmp_path / "page.py"
     script.write_text("".join(blocks(repository, "python", "docs/python.md")))
     checkout = built.clone_with_data(tmp_path / "cleanset")

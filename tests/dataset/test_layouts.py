@@ -165,7 +165,7 @@ def test_a_pipe_in_place_of_an_image_since_preprocess(made: Made) -> None:
 
 
 def test_images_that_another_thread_looks_up_meanwhile(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The archive was packed anew since preprocess; two threads notice it at the same time."""
+    """The archive was packed again since preprocess; two threads notice it at the same time."""
     edition = lay_out(made, "tar")
     preprocess.run(edition)
     write(made.file(TAR), tar({f"{name}.JPEG": data for name, data in reversed(ten_images().items())}))

@@ -81,7 +81,7 @@ def test_features_of_the_mirrored_image() -> None:
 def test_different_images_and_small_parts_share_nothing() -> None:
     assert list(shared_parts(FEATURES)) == []
     corner = local_features(SCENES[0].crop((0, 0, 224, 168)))
-    # the whole corner lies in the image: it is the smaller one
+    # the whole corner is in the image: it is the smaller one
     assert shared_part(corner, FEATURES[0]) is not None
     pasted = SCENES[1].copy()
     pasted.paste(SCENES[0].crop((0, 0, 120, 100)), (180, 120))

@@ -1,4 +1,4 @@
-"""The comments in the params files that a new edition gets: what they show can be typed as it stands."""
+"""The comments in the params files that a new edition gets: what they show can be typed as it is."""
 
 import re
 from pathlib import Path

@@ -58,7 +58,7 @@ def test_another_version(stage: str, remedy: str, tmp_path: Path) -> None:
     assert str(error.value) == (
         f"pillow: {version('pillow')} is installed, 99.0 is locked in {tmp_path}/edition/../requirements.txt; expected "
         f"the locked version, which decides the bytes of stage {stage}: install it (pip install pillow==99.0), or lock "
-        f"anew (make lock) and {remedy}"
+        f"again (make lock) and {remedy}"
     )
 
 

@@ -225,6 +225,6 @@ def test_other_lines_stay_when_an_entry_is_removed(text: str, data: st.DataObjec
         assert "#" in text or not wanted
         return
     assert yaml.safe_load(less) == wanted
-    # {} and [] stand where nothing is left
+    # {} and [] remain if nothing is left
     before, after = (re.sub(r" *(\{\}|\[\])", "", each.rstrip() + "\n") for each in (text, less))
     assert common((before, after)) + common((before[::-1], after[::-1])) >= len(after)

@@ -131,7 +131,7 @@ def test_the_comparability_card(mine: str, folder: Path, edition: Edition, tmp_p
     assert colours.weights_sha256 == named.weights_sha256
     assert colours.preprocessing_sha256 != named.preprocessing_sha256
     assert ComparabilityCard.from_json(json.loads((out / RESULTS).read_text())["comparability"]) == card
-    # a record without digests is computed anew
+    # a record without digests is computed again
     record = json.loads((out / "mine_named.json").read_text())
     del record["pixels_sha256"], record["content_sha256"]
     (out / "mine_named.json").write_text(json.dumps(record))
@@ -280,7 +280,7 @@ def test_what_was_computed_otherwise_is_not_taken(mine: str, folder: Path, tmp_p
 def test_answers_of_an_earlier_run_are_named_or_computed_anew(
     mine: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the day of its record; `--fresh` computes them anew."""
+    """With the day of its record; `--fresh` computes them again."""
     out = tmp_path / "out"
     words = ["evaluate", str(folder), "--model", f"{mine}:colours", "--device", "cpu", "--out", str(out)]
 

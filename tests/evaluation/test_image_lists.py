@@ -157,7 +157,7 @@ def test_a_list_that_is_not_valid(
 
 @pytest.fixture
 def beside(tmp_path: Path) -> Path:
-    """A folder with six images in three folders, of names that are no wnids."""
+    """A folder with six images in three folders, of names that are not wnids."""
     for place, file in enumerate(("axe/a.png", "axe/b.png", "bus/c.png", "bus/old/d.png", "cup/e.png", "cup/f.png")):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         drawn_image(40, 40, seed=place).save(tmp_path / file)

@@ -76,7 +76,7 @@ def test_a_bin_is_open_below_and_closed_above(confidence: float, place: int) -> 
 
 
 def ece_of_guo(confidences: Sequence[float], correct: Sequence[bool]) -> float:
-    """As the authors of the paper compute it: bin by bin, over the images whose confidence lies in the bin."""
+    """As the authors of the paper compute it: bin by bin, over the images whose confidence is in the bin."""
     confidence, accurate = np.asarray(confidences), np.asarray(correct, float)
     edges = np.linspace(0, 1, 16)
     error = 0.0

@@ -1,4 +1,4 @@
-"""Every Python of the package is started with -P: none imports the modules of a stranger's folder that it stands in."""
+"""Every Python of the package is started with -P: none imports the modules of a stranger's folder that it is in."""
 
 import ast
 import subprocess
@@ -74,7 +74,7 @@ if __name__ == "__main__":
 
 
 def test_workers_inherit_the_option(tmp_path: Path) -> None:
-    """Without it the server that forks them imports what lies in the folder."""
+    """Without it the server that forks them imports what is in the folder."""
     folder = tmp_path / "folder"
     folder.mkdir()
     record = tmp_path / "record"

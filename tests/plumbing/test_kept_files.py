@@ -55,7 +55,7 @@ def test_values(tmp_path: Path) -> None:
 
 
 def test_without_a_folder_that_can_be_written(tmp_path: Path) -> None:
-    """A file stands where the folder would be: root may write anywhere else."""
+    """A file is where the folder would be: root may write anywhere else."""
     (tmp_path / "file").write_text("")
     for kept in (NOTHING_KEPT, KeptFiles(tmp_path / "file"), KeptFiles(tmp_path / "file" / "below")):
         kept.keep("a", b"abc")

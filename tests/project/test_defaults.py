@@ -51,7 +51,7 @@ def defaults_in(source: Path) -> dict[str, dict[str, object]]:
             # a column of a later format is None in an earlier manifest, as columns_of checks
             if not (field.is_required() or any(getattr(each, "since", 1) > 1 for each in field.metadata))
         }
-        # the attacks derive from sections, and stand in modules of their own
+        # the attacks derive from sections, and are in modules of their own
         if fields and section.__module__.startswith(("cleanset.studies.attacks.", *modules)):
             found[full_name(section)] = fields
     return dict(sorted(found.items()))

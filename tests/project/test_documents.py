@@ -124,7 +124,7 @@ NOT_RUN = {
     'pip install "cleanset @ git+https://…/cleanset.git"': "another address; test_wheel.py installs a wheel",
     "cleanset edition --remote https://your.server/dvc": "needs a server: tests/edition/test_remote.py has one",
     "pip install torch==2.11.0 torchvision==0.26.0 --index-url https://download.pytorch.org/whl/cpu": "downloads torch",
-    "conda create --name cleanset python=3.11 git cxx-compiler": "needs conda, which is no program of pip",
+    "conda create --name cleanset python=3.11 git cxx-compiler": "needs conda, which is not a program of pip",
     'pip wheel --wheel-dir wheels "cleanset[build] @ git+https://…/cleanset.git"': "downloads all requirements",
     "pip uninstall cleanset": "removes what the tests run",
     "cleanset evaluate standard --model norm_robust --labels ~/labels": "needs the studies' files: "
@@ -650,7 +650,10 @@ TABLES = {
         "cleanset robustness evaluate standard --model",
         "tests/project/test_documents.py::test_a_table_of_robustness",
     ),
-    "README.md | each side cropped by |": ("make bench NAME=hints", "tests/project/test_hint_rates.py::test_the_table_beside_other_tools"),
+    "README.md | each side cropped by |": (
+        "make bench NAME=hints",
+        "tests/project/test_hint_rates.py::test_the_table_beside_other_tools",
+    ),
     "docs/attacks.md | attack |": ("make robustness", OF_MODELS),
     "docs/gradient_masking.md | model | `pgd` |": (
         "cleanset attacks evaluate standard --model docs.defences:",

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of the public API: on the sample, with the results that stand there."""
+"""The examples in the docstrings of the public API: on the sample, with the results that are there."""
 
 from doctest import DocTestFinder, DocTestRunner
 

@@ -1,4 +1,4 @@
-"""A pattern, a limit or a message stands in one place of the package: no eye sees that two modules write the same."""
+"""A pattern, a limit or a message is in one place of the package: no eye sees that two modules write the same."""
 
 import ast
 from collections import defaultdict
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 MIN_WORDS = 10
-"""Words of a message from which on it stands in one place."""
+"""Words of a message from which on it is in one place."""
 
 MIN_DIGITS = 3
 """Digits of a whole number, without the zeros at its end, from which on it is a limit of its own."""
@@ -22,9 +22,9 @@ ALLOWED: Mapping[str, str] = {
     "65535": "the longest side of a JPEG, and the last port",
     "65536": "the most images of a batch in scoring and in training, and the most samples of an attack's step",
 }
-"""By the literal: why it stands in two places."""
+"""By the literal: why it is in two places."""
 ALONE = "sets/from_verdicts.py"
-"""A program that imports nothing of the package, and writes anew what it shares with it."""
+"""A program that imports nothing of the package, and writes again what it shares with it."""
 
 
 def literals(module: ast.Module) -> Iterator[tuple[int, str]]:
@@ -64,7 +64,7 @@ def text(node: ast.AST) -> str:
 
 
 def repeated(folder: Path) -> dict[str, list[str]]:
-    """The places of each literal that stands in several."""
+    """The places of each literal that is in several."""
     found = defaultdict[str, list[str]](list)
     for path in sorted(folder.rglob("*.py")):
         name = path.relative_to(folder).as_posix()

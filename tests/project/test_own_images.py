@@ -79,7 +79,7 @@ def labels(folder: Path) -> list[list[str]]:
 def mine(photos: Path, pristine: Checkout, repository: Path, chromium: Browser) -> Checkout:
     """The folder in which the page's commands have made, and a browser has reviewed, an edition and its release.
 
-    What they printed lies in `said`.
+    What they printed is in `said`.
     """
     at = Checkout(photos, pristine.environment())
     draw = random.Random(0)

@@ -208,7 +208,7 @@ def killed(tmp_path: Path) -> Killed:
             ["dvc", "repro", "--single-item", stage], cwd=checkout.folder, check=False, capture_output=True, text=True,
             env=environment | {"PYTHONPATH": path},
         )  # fmt: skip
-        # 137 is what a shell makes of it, where one stands between
+        # 137 is what a shell makes of it, where one is between
         assert re.search(r"exited with (-9|137)\b", done.stderr), (stage, moment, done.stderr)
 
     return kill
@@ -257,7 +257,7 @@ def test_kill_9_while_the_sample_is_drawn(pristine: Checkout, killed: Killed, tm
 
 @pytest.mark.exhaustive
 def test_kill_9_of_a_whole_repro_changes_nothing(small: Checkout, pristine: Checkout, tmp_path: Path) -> None:
-    """DVC and the stage are killed together, in the middle of scoring: when the first finished part lies there."""
+    """DVC and the stage are killed together, in the middle of scoring: when the first finished part is there."""
     checkout = small_checkout(pristine, tmp_path / "cleanset", **INSTALLED)
     repro = subprocess.Popen(
         ["dvc", "repro"], cwd=checkout.folder, env=checkout.environment(),

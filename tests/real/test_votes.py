@@ -1,7 +1,7 @@
 """Consensus and kappa on 924,810 real answers: those behind the reassessed labels (Beyer et al. 2020).
 
 Each of 184,962 questions "is this in that image?" has five answers: no, maybe, yes; here for
-verdicts they stand as reject, unsure, clean.
+verdicts they are as reject, unsure, clean.
 """
 
 import tarfile

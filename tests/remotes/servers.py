@@ -65,7 +65,7 @@ class Remote:
 
 
 def program(name: str) -> str:
-    """The path of a server's program; where there is none, skips, saying so; fails if CLEANSET_NO_SKIP is set."""
+    """The path of a server's program; if there is none, skips, saying so; fails if CLEANSET_NO_SKIP is set."""
     found = shutil.which(name, path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
     if found is None:
         reason = f"no {name}: install it (.ci/run names the packages)"

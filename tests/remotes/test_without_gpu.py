@@ -1,4 +1,4 @@
-"""With pulled scores a set is changed and rebuilt where no model can run; two machines end with the same bytes."""
+"""With pulled scores a set is changed and rebuilt if no model can run; two machines end with the same bytes."""
 
 import os
 import re

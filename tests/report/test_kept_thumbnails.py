@@ -1,4 +1,4 @@
-"""Thumbnails that are kept: the same bytes as made anew, also after the cache or the image has changed."""
+"""Thumbnails that are kept: the same bytes as made again, also after the cache or the image has changed."""
 
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ BOX = (10, 20, 110, 90)
 
 
 def never(*_: object, **__: object) -> NoReturn:
-    pytest.fail("made anew")
+    pytest.fail("made again")
 
 
 def test_kept_ones_are_what_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

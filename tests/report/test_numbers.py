@@ -1,4 +1,4 @@
-"""Every number of the sample edition's report, against the tables and reviews it comes from, counted anew."""
+"""Every number of the sample edition's report, against the tables and reviews it comes from, counted again."""
 
 import csv
 import json

@@ -175,14 +175,14 @@ def test_no_edition_is_begun_with_empty_files(folder: Path) -> None:
 
 
 def test_pointers_of_git_lfs_are_no_images(folder: Path) -> None:
-    """Neither in a new edition nor in one whose images were checked out anew without them, until they are fetched."""
+    """Neither in a new edition nor in one whose images were checked out again without them, until they are fetched."""
     path = folder / "images" / "cat" / "1.png"
     image = path.read_bytes()
     digest = hashlib.sha256(image).hexdigest()
     pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{digest}\nsize {len(image)}\n"
     message = (
         "1 of 6 images are pointers of git LFS: cat/1.png; expected the images themselves: run git lfs pull in the "
-        "repository that they lie in"
+        "repository that they are in"
     )
     path.write_text(pointer)
     assert run(*EDITION, cwd=folder) == (1, f"error: {message}\n")
@@ -212,7 +212,7 @@ def test_the_same_bytes_in_two_classes(folder: Path) -> None:
 
 
 def test_the_same_pixels_in_two_classes(folder: Path) -> None:
-    """In a new edition, in one whose images have changed since, and where nobody has looked at the pixels."""
+    """In a new edition, in one whose images have changed since, and if nobody has looked at the pixels."""
     edition = made(folder)
     with Image.open(folder / "images/cat/0.png") as image:
         image.save(folder / "images/dog/9.png", compress_level=1)

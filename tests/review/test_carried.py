@@ -108,7 +108,7 @@ def test_what_was_seen_unchanged_holds(tmp_path: Path, edition: Run) -> None:
         (old / "reviews" / reviewer).mkdir(exist_ok=True)
         (old / "reviews" / reviewer / f"{name}.yaml").write_text(f"{name}:\n{''.join(entries)}")
     (old / "reviews/GUIDELINES.md").write_text("Ours.\n")
-    drawn(images, "cat/1.png", 31)  # drawn anew
+    drawn(images, "cat/1.png", 31)  # drawn again
     (images / "cat/2.png").unlink()
     (images / "cat/5.png").rename(images / "cat/moved.png")
     (images / "dog/1.png").rename(images / "cat/dog.png")  # of another class now

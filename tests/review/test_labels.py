@@ -231,7 +231,7 @@ def test_the_list_with_studies_can_be_read_as_opinions(tmp_path: Path) -> None:
 
 
 def test_the_studies_of_an_edition(edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All whose files lie there, or those of export.label_sources; none for your own images."""
+    """All whose files are there, or those of export.label_sources; none for your own images."""
     sources = write_sources(tmp_path / PLACE, {"multilabel": PROPOSED, "imagenet_m": ANNOTATIONS})
     monkeypatch.setattr(label_sources, "known_sources", lambda: sources)
     monkeypatch.setattr(review_labels, "known_sources", lambda: sources)

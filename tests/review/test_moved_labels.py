@@ -1,4 +1,4 @@
-"""A table of labels goes on with images that have other names since: flat, in other folders, relabelled or not."""
+"""A table of labels continues with images that have other names since: flat, in other folders, relabelled or not."""
 
 import shutil
 from collections.abc import Callable
@@ -23,7 +23,7 @@ GROUPS = "file,class,group\na/0.png,cat,p1\na/1.png,dog,p2\nb/0.png,dog,p1\nb/1.
 
 @pytest.fixture
 def edition(tmp_path: Path) -> Edition:
-    """Four images in folders that are no classes, with a table of labels and a verdict on each."""
+    """Four images in folders that are not classes, with a table of labels and a verdict on each."""
     for seed, name in enumerate(("a/0.png", "a/1.png", "b/0.png", "b/1.png")):
         (tmp_path / "images" / name).parent.mkdir(parents=True, exist_ok=True)
         drawn_image(80, 90, seed=seed).save(tmp_path / "images" / name)
@@ -81,7 +81,7 @@ def test_before_and_after(change: Callable[[Path], dict[str, str]], edition: Edi
 
 
 def test_a_table_that_was_corrected_before_the_images_moved(edition: Edition, tmp_path: Path) -> None:
-    """As review relabel writes it: the verdict on the image in its old class ends, the others go on."""
+    """As review relabel writes it: the verdict on the image in its old class ends, the others continue."""
     corrected = tmp_path / "corrected.csv"
     corrected.write_text(GROUPS.replace("a/1.png,dog", "a/1.png,cat"))
     flatten(tmp_path / "images")

@@ -88,7 +88,7 @@ def test_asked_once_by_accept(edition: Edition) -> None:
     assert accept(edition, None, renamed=parse_renamed(["cat=tiger"])).splitlines() == [
         "2 missing: cat/0.png, cat/1.png; 2 additional: tiger/0.png, tiger/1.png",
         "5 of 5 verdicts carried over",
-        "cat is tiger in the reviews now: run dvc repro before they go on",
+        "cat is tiger in the reviews now: run dvc repro before they continue",
     ]
     after = texts_of(edition.reviews)
     assert after == {

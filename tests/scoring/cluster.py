@@ -133,12 +133,12 @@ def two_nodes() -> Iterator[tuple[Node, Node]]:
 
 
 def errors_of(run: "subprocess.Popen[str]") -> list[str]:
-    """The errors of a run, once it has ended: its progress is a line each half minute, where no terminal is."""
+    """The errors of a run, once it has ended: its progress is a line each half minute, if no terminal is."""
     return [line for line in run.communicate()[1].splitlines() if line.startswith("error: ")]
 
 
 def wait_for(condition: Callable[[], object], run: "subprocess.Popen[str]") -> None:
-    """Wait until something holds, while a run goes on."""
+    """Wait until something holds, while a run continues."""
     end = time.monotonic() + WAIT_SECONDS
     while not condition():
         assert run.poll() is None, run.communicate()

@@ -115,7 +115,7 @@ def test_a_killed_process_is_named_and_what_is_finished_stays(tmp_path: Path) ->
     with pytest.raises(CleansetError) as problem:
         computed(here, Squares(tmp_path, killed_at=1))
     assert str(problem.value) == (
-        "squares: a worker process ended with exit code -9, at image 1; expected it to go on: run again (what is "
+        "squares: a worker process ended with exit code -9, at image 1; expected it to continue: run again (what is "
         "finished is kept), with more memory, or fewer workers by CLEANSET_WORKERS, if it ran out of it"
     )
 

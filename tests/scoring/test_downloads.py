@@ -56,7 +56,7 @@ class TestHub:
         assert path.read_bytes() == plan.content
         assert digest_file(path).read_text() == f"{plan.sha256()}  model.safetensors\n"
         assert plan.asked == [f"HEAD {MAIN}", f"HEAD {FILE}", f"GET {FILE}"]
-        assert capfd.readouterr() == ("", "")  # no bar where nobody looks
+        assert capfd.readouterr() == ("", "")  # no bar if nobody looks
         path.write_bytes(b"weights")
         fetch(HUB, path)  # it is there already
         assert (path.read_bytes(), len(plan.asked)) == (b"weights", 3)
@@ -173,7 +173,7 @@ class TestDrive:
             fetch(DRIVE, path)
         assert plan.asked == [ON_DRIVE] * 3
         plan.breaks[:] = [2 * MEGA, MEGA]
-        fetch(DRIVE, path)  # the next run begins anew
+        fetch(DRIVE, path)  # the next run begins again
         assert path.read_bytes() == plan.content
         assert plan.asked == [ON_DRIVE] * 6
 

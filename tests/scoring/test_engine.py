@@ -85,7 +85,7 @@ def test_every_device_takes_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_out_of_memory_halves_the_batch(tmp_path: Path, plain: bytes, most: int, halves: str) -> None:
     notices: list[str] = []
     assert written(tmp_path, linear(most), batch_size=8, workers=1, notify=notices.append) == plain
-    assert notices[-1] == f"cpu: out of memory; going on with {halves} images at a time, for the same result"
+    assert notices[-1] == f"cpu: out of memory; continuing with {halves} images at a time, for the same result"
     assert len(notices) == {5: 1, 3: 2, 1: 3}[most]  # and never again
 
 

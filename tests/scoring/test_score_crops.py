@@ -90,7 +90,7 @@ def test_it_is_what_timm_predicts_for_the_exported_png(edition: Edition) -> None
 
 
 def test_every_crop_by_image_and_box(edition: Edition) -> None:
-    """Also of images that are no candidates, and several of one image."""
+    """Also of images that are not candidates, and several of one image."""
     write_crops(edition, [*drawn(), Crop(id_of(7), (0, 0, 9, 9))])
     found = scored(edition)
     crops = [(image_id, tuple(crop)) for image_id, crop in zip(found["image_id"], found["crop"], strict=True)]

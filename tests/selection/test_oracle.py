@@ -38,7 +38,7 @@ STEPS = (
 class OracleImage:
     """An image as one model sees it.
 
-    `verdict` is undecided where nobody has reviewed it yet, and miscrop where the model misclassifies the crop: no
+    `verdict` is undecided if nobody has reviewed it yet, and miscrop where the model misclassifies the crop: no
     step takes such an image.
     """
 

@@ -49,7 +49,7 @@ RELEASE = Release(
 
 
 def section(text: str, name: str) -> str:
-    """What stands under a heading."""
+    """What is under a heading."""
     return text.split(f"\n## {name}\n\n")[1].split("\n\n## ")[0].rstrip("\n")
 
 

@@ -1,4 +1,4 @@
-"""A set that changes in its place: what every library loads then is what lies there, whatever it has loaded before.
+"""A set that changes in its place: what every library loads then is what is there, whatever it has loaded before.
 
 One process loads six states of a folder one after the other, with one cache of `datasets` for all of them.
 """

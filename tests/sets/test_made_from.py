@@ -164,7 +164,7 @@ def test_review_status_says_so(edition: Edition) -> None:
 
 
 def test_another_archive_of_imagenet(tmp_path: Path) -> None:
-    """The archive is known by its MD5, which stands in raw.md5; its devkit is not what an image is made from."""
+    """The archive is known by its MD5, which is in raw.md5; its devkit is not what an image is made from."""
     edition = make_edition(tmp_path)
     folder = edition.export("standard")
     assert outdated(folder) == []

@@ -221,7 +221,7 @@ LOADED = "import cleanset, sys; print(cleanset.load(sys.argv[1])[0])"
 
 @pytest.mark.long
 def test_in_a_locale_that_is_not_utf8(export: Path, classes: dict[str, tuple[str, str]], tmp_path: Path) -> None:
-    """The command begins anew in Python's UTF-8 mode; a program of the user's own is told to."""
+    """The command begins again in Python's UTF-8 mode; a program of the user's own is told to."""
     compiled = ["localedef", "-i", "de_DE", "-f", "ISO-8859-1", str(tmp_path / "de_DE.ISO-8859-1")]
     if shutil.which("localedef") is None or subprocess.run(compiled, capture_output=True, check=False).returncode:
         pytest.skip("no German in ISO-8859-1: install the package locales")

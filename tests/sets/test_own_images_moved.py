@@ -150,7 +150,7 @@ def test_diff_before_and_after(
 
 
 def test_diff_of_images_that_are_other_ones(made: Path, tmp_path: Path) -> None:
-    """An image drawn anew, one that is gone, one that is new under its name, and one of another class."""
+    """An image drawn again, one that is gone, one that is new under its name, and one of another class."""
     images = shutil.copytree(made / "photos", tmp_path / "mine")
     drawn_image(50, 40, seed=99).save(images / "cat/0.png")
     (images / "cat/1.png").unlink()

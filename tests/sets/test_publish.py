@@ -44,7 +44,7 @@ OF_EXPORT = ["README.md", "croissant.json", "manifest.csv", "metadata.csv", "rej
 
 
 def new_key(folder: Path, name: str, kind: str = "ed25519") -> Path:
-    """A private SSH key; the public one lies beside it."""
+    """A private SSH key; the public one is beside it."""
     path = folder / name
     subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", "", "-C", f"{name}@example.org", "-f", str(path)], check=True)
     return path
@@ -335,7 +335,7 @@ def test_what_is_not_published(copy: Path, tmp_path: Path) -> None:
 
 
 def test_a_rebuilt_set_is_not_published(edition: Edition, export_folder: Path, tmp_path: Path) -> None:
-    """It lacks what was decided and by whom; and a card that somebody wrote anew cannot be made one without images."""
+    """It lacks what was decided and by whom; and a card that somebody wrote again cannot be made one without images."""
     rebuilt = tmp_path / "rebuilt"
     assert rebuild.run(export_folder, edition.folder / "data" / "raw" / TAR, rebuilt).problems == []
     with pytest.raises(

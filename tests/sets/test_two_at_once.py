@@ -89,7 +89,7 @@ def test_only_what_no_living_process_owns_is_removed(tmp_path: Path) -> None:
         assert process.stdout.readline() == "here\n"
         (workspace,) = tmp_path.iterdir()
         remove_abandoned(tmp_path)
-        with new_folder(path) as folder:  # another one goes on meanwhile
+        with new_folder(path) as folder:  # another one continues meanwhile
             folder.mkdir()
         assert sorted(tmp_path.iterdir()) == [workspace, path]
         process.send_signal(signal.SIGKILL)

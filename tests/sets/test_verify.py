@@ -302,7 +302,7 @@ def test_the_checksums_themselves(copy: Path) -> None:
 
 
 def test_a_flipped_bit_in_the_checksums_is_their_fault(copy: Path) -> None:
-    """Where another file tells: an unknown name, a character that is no digit, a digest that another file denies."""
+    """Where another file tells: an unknown name, a character that is not a digit, a digest that another file denies."""
     path = copy / "checksums.sha256"
     text = path.read_text()
     for name, witness in (("manifest.csv", "croissant.json"), ("metadata.csv", "manifest.csv")):

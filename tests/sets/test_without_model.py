@@ -75,7 +75,7 @@ def test_the_candidates_are_all_images_in_one_order(finished: Edition) -> None:
     assert len(read_table(finished.margins("images"), MARGINS, classes)) == 0
     ranked = in_order(finished)
     assert all(names != sorted(names) for names in ranked.values())
-    # clean ones, wherever they stand in the order, before the cropped one, which is the first
+    # clean ones, wherever they are in the order, before the cropped one, which is the first
     kept = read_table(finished.selection("images"), SELECTION, classes).sort_values(["class_index", "place"])
     assert kept["image_id"].tolist() == [name for names in ranked.values() for name in names[2:5]]
 

@@ -180,7 +180,7 @@ def with_folder(made: Made, files: dict[str, bytes], **dataset: Any) -> Made:
     [
         (
             {f"n01440764/{FOURTH}.JPEG": WHOLE}, {"expect_images": 1},
-            f"/n01440764/{FOURTH}.JPEG: {FOURTH} lies under n01440764, but {AT_DEVKIT}, "
+            f"/n01440764/{FOURTH}.JPEG: {FOURTH} is under n01440764, but {AT_DEVKIT}, "
             "ILSVRC2012_validation_ground_truth.txt has n02119789; move it",
         ),
         (

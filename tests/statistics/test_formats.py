@@ -75,7 +75,7 @@ def test_shares() -> None:
 
 
 def test_a_share_of_images_is_rounded_as_the_fraction_is() -> None:
-    """Every share of up to 400 images; one that lies half-way goes up, as on paper."""
+    """Every share of up to 400 images; one that is half-way goes up, as on paper."""
     for images in range(1, 401):
         for correct in range(images + 1):
             exact = Fraction(100 * correct, images)

@@ -120,7 +120,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(sys, "path", [str(folder / "own"), *sys.path])
-        # a process that bubblewrap or gVisor begins imports torch anew, which takes seconds
+        # a process that bubblewrap or gVisor begins imports torch again, which takes seconds
         patch.setattr(earlier_disk, "beginning", lambda *_: None)
         (folder / "nets.py").write_text(MODULE)
         given = ("edition", "own", "--images", "photos", "--model", "mine=module:nets:honest")

@@ -98,7 +98,7 @@ Change = Callable[[Path], object]
 
 @pytest.fixture(autouse=True)
 def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process takes seconds to start: files are judged anew in this one, by models loaded anew."""
+    """A process takes seconds to start: files are judged again in this one, by models loaded again."""
 
     def answered(self: fresh.FreshModel, parts: Sequence[Sequence[fresh.Asked]]) -> tuple[Any, Any]:
         found = [fresh.answered(self, Path.cwd(), part) for part in parts]

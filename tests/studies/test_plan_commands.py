@@ -100,8 +100,8 @@ def test_robustness_evaluate(edition: Edition, tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_attacks_evaluate(edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two images of each attack, three of the search for signs, and the files of all of them judged anew."""
-    # a process that bubblewrap begins imports torch anew, which takes seconds
+    """Two images of each attack, three of the search for signs, and the files of all of them judged again."""
+    # a process that bubblewrap begins imports torch again, which takes seconds
     monkeypatch.setattr(earlier_disk, "beginning", lambda *_: None)
     params = tmp_path / "attacks.yaml"
     params.write_text(ATTACKS)
@@ -109,13 +109,13 @@ def test_attacks_evaluate(edition: Edition, tmp_path: Path, monkeypatch: pytest.
     content = planned(command)
     works = {work["name"]: work for work in content["works"]}
     assert {name: work["images"] for name, work in works.items()} == {
-        "none": 2, "spsa": 2, "warnings": 3, "judged anew": 2 + 2 + 3 + 3,
+        "none": 2, "spsa": 2, "warnings": 3, "judged again": 2 + 2 + 3 + 3,
     }  # fmt: skip
     # an image and its candidate are judged
     assert (works["none"]["passes"]["forward"], works["none"]["is_bound"]) == (4, False)
     # five queries a step
     assert (works["spsa"]["passes"]["forward"], works["spsa"]["is_bound"]) == (4 + 2 * 10, True)
-    assert works["judged anew"]["passes"] == {"forward": 10, "backward": 0}
+    assert works["judged again"]["passes"] == {"forward": 10, "backward": 0}
     assert not (tmp_path / "out").exists()
     command.append("--no-warnings")
     run(command)

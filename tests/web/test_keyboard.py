@@ -16,7 +16,7 @@ THAI = ("\N{THAI CHARACTER KO KAI}", "KeyD")
 """A letter of a layout, which tells of it."""
 
 KEYS: list[tuple[tuple[str, str], str, str, bool, str, str | None]] = [
-    (LATIN, "z", "KeyY", False, "z", None),  # QWERTZ: a Latin letter counts, wherever it lies
+    (LATIN, "z", "KeyY", False, "z", None),  # QWERTZ: a Latin letter counts, wherever it is
     (LATIN, "A", "KeyQ", True, "a", None),  # AZERTY
     (LATIN, "\N{LATIN SMALL LETTER E WITH ACUTE}", "Digit2", False, "\N{LATIN SMALL LETTER E WITH ACUTE}", "2"),
     (LATIN, "-", "Digit6", False, "-", "6"),

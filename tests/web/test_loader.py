@@ -58,7 +58,7 @@ def test_the_images_on_the_screen_come_first(page: Page, load: str) -> None:
     line.let("a")
     page.wait_for_timeout(200)
     assert line.asked == ["a", "b", "c"]
-    # what comes next is on the screen before it is there: its fetch goes on
+    # what comes next is on the screen before it is there: its fetch continues
     page.evaluate("void loader.want(['c'], ['e'])")
     page.wait_for_timeout(100)
     assert line.asked == ["a", "b", "c"]

@@ -20,7 +20,7 @@ def page(browser: Browser) -> Page:
 
 @pytest.mark.browser
 def test_two_clicks_at_one_place_at_once_are_one(page: Page) -> None:
-    """Wherever what lies there has come from; a third one, or one elsewhere, is another."""
+    """Wherever what is there has come from; a third one, or one elsewhere, is another."""
     counts = []
     for gap, aside in ((0, 0), (60, 0), (120, 0), (250, 0), (299, 5), (300, 0), (60, 30)):
         page.clock.run_for(1_000)
@@ -93,7 +93,7 @@ def test_a_pinch_and_what_scrolls_take_images_out_of_sight(chromium: Browser, ra
     page.evaluate("document.querySelector('div + div').scrollTo(0, 100)")
     assert [each[:2] for each in page.evaluate(IN_SIGHT)] == [[True, True], [True, True]]
     page.evaluate("tellOver('lost', 'No connection.')")
-    assert [each[1] for each in page.evaluate(IN_SIGHT)] == [False, True]  # a line lies over it
+    assert [each[1] for each in page.evaluate(IN_SIGHT)] == [False, True]  # a line is over it
     page.close()
 
 

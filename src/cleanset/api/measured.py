@@ -48,7 +48,7 @@ def robustness(
 
     `families`: names of families or a file params.yaml, or its content: `{"corruptions": {"names": ["fog"],
     "severities": [3]}, "seed": 1}`; a list of names in place of a section is enough. By default the 15 corruptions and
-    the 10 perturbations. `out`: a folder for answers and measures, where an interrupted call goes on; without one they
+    the 10 perturbations. `out`: a folder for answers and measures, where an interrupted call resumes; without one they
     last as long as the results. Raises CleansetError.
     """
     with _command("build,robustness"), _folder(out) as (folder, kept):

@@ -1,4 +1,4 @@
-"""The raw archives and folders: which files are images, their checksums, where each image's bytes lie in any layout.
+"""The raw archives and folders: which files are images, their checksums, where each image's bytes are in any layout.
 
 Layouts: the official tar; a flat folder; a folder per wnid or class; Kaggle's tree; a folder with one of these in it;
 and in each of them the names of the copy on Hugging Face. A tar is read by offset and never unpacked.
@@ -311,7 +311,7 @@ def from_table(table: "pd.DataFrame", images: Path) -> dict[str, Location]:
 
 
 def located(images: Path, ids: Iterable[str], classes: ClassTable) -> Mapping[str, Location]:
-    """The locations of ImageNet's images, which may lie in any layout; others are where their `ids` say, if they are.
+    """The locations of ImageNet's images, which may be in any layout; others are where their `ids` say, if they are.
 
     Raises CleansetError as `locate` does.
     """

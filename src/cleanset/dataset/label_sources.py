@@ -99,7 +99,7 @@ def sources_named(names: Iterable[str]) -> list[LabelSource]:
 
 
 def sources_in(folder: Path) -> list[LabelSource]:
-    """The studies whose file is in a folder. Raises InputError where there is none."""
+    """The studies whose file is in a folder. Raises InputError if there is none."""
     known = known_sources().values()
     found = [source for source in known if is_there(folder / source.file)]
     if not found:

@@ -28,7 +28,7 @@ def digests_of(locations: Mapping[str, Location]) -> dict[str, str]:
     if pointers := [name for name, (_, is_pointer) in found.items() if is_pointer]:
         raise CleansetError(
             f"{len(pointers):,} of {len(found):,} images are pointers of git LFS: {first_names(pointers, 3)}; expected "
-            "the images themselves: run git lfs pull in the repository that they lie in"
+            "the images themselves: run git lfs pull in the repository that they are in"
         )
     return {name: sha for name, (sha, _) in found.items()}
 

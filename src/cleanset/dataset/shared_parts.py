@@ -28,7 +28,7 @@ _MAX_SHIFT_PIXELS = 3.0
 MIN_PLACED = 8
 """Features that the transform places."""
 MIN_SHARED = 0.5
-"""Share of the smaller image that lies inside the other."""
+"""Share of the smaller image that is inside the other."""
 MIN_CORRELATION = 0.9
 """Correlation of the brightness of both images in the part. Copies have 0.95 or more, and of the photographs no wrong
 pair has more than 0.7 (bench/RESULTS.md)."""

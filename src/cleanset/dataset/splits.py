@@ -29,7 +29,7 @@ _DATA = (
     "set", "sets", "data", "dataset", "datasets", "image", "images", "img", "imgs", "photo", "photos", "picture",
     "pictures", "pics", "pic", "sample", "samples", "split", "folder", "dir", "files", "subset", "partition",
 )  # fmt: skip
-"""Words for data, which may stand next to that of a split, or end it: `trainset`."""
+"""Words for data, which may be next to that of a split, or end it: `trainset`."""
 _ALONE = frozenset({"test", "testing", "validation", "holdout", "heldout"})
 """Words for a split that is one beside anything: of a class nobody calls `test`."""
 _WORDS = re.compile(r"[^\W\d_]+|\d+")

@@ -128,7 +128,7 @@ def make_own_edition(
     `about` goes into the params, as does `images_per_class`, by default that of `Export`; `modules`: files of custom
     models, by their path in the edition; `with_git`: make it a git repository of its own; `remote`: the address of its
     DVC remote; `fill` puts more into the folder. Everything is made, or nothing. Raises CleansetError if the folder is
-    not empty, or lies among the images.
+    not empty, or is among the images.
     """
     if folder.resolve().is_relative_to(images.resolve()):
         raise CleansetError(f"{folder}: among the images in {images}; expected a new folder outside of it")
@@ -283,7 +283,7 @@ def _substituted(pattern: str, new: str, text: str, name: str, *, places: int | 
 def _unexpected_layout(name: str) -> CleansetError:
     return CleansetError(
         f"{TEMPLATE / name}: not in the layout that a new edition is made from; expected the file of this version of "
-        "cleanset: git checkout it, or install cleanset anew"
+        "cleanset: git checkout it, or install cleanset again"
     )
 
 

@@ -46,7 +46,7 @@ def run_git(folder: Path, *arguments: str, connects: bool = False) -> bytes:
     # in English, because messages are read
     environment = {name: os.environ[name] for name in kept} | {"LC_ALL": "C"} | ({} if connects else _OFFLINE)
     if sys.stdin is None or not sys.stdin.isatty():
-        # nobody is asked where nobody can answer
+        # nobody is asked if nobody can answer
         environment["GIT_TERMINAL_PROMPT"] = "0"
     try:
         done = subprocess.run(

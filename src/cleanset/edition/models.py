@@ -204,7 +204,7 @@ def _edited(text: str, wanted: Mapping[str, object], name: str, advice: str) -> 
 def _comments(text: str) -> list[tuple[str, str]]:
     """The comments on lines of their own, each with the key or item below it, "" at the end and below an entry.
 
-    A comment above a removed model would stand above another, one below its key would be gone.
+    A comment above a removed model would be above another, one below its key would be gone.
     """
     found: list[tuple[str, str]] = []
     waiting: list[str] = []

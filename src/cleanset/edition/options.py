@@ -46,9 +46,7 @@ Port = Annotated[
 ]
 PublicUrl = Annotated[
     str | None,
-    typer.Option(
-        help="The address that people open, where a reverse proxy or a forwarded port (ssh -L) stands between."
-    ),
+    typer.Option(help="The address that people open, where a reverse proxy or a forwarded port (ssh -L) is between."),
 ]
 Browser = Annotated[bool, typer.Option(help="Open the page in the browser.")]
 Architecture = Annotated[str | None, typer.Option(help="timm architecture of the weights file.")]
@@ -56,7 +54,7 @@ DeviceOption = Annotated[str | None, typer.Option(help="auto (default), cpu, cud
 PrecisionOption = Annotated[
     str | None, typer.Option(help="float64 (default), float32, tf32 or bfloat16.", show_default=False)
 ]
-FreshOption = Annotated[bool, typer.Option("--fresh", help="Compute anew what an earlier run has left in --out.")]
+FreshOption = Annotated[bool, typer.Option("--fresh", help="Compute again what an earlier run has left in --out.")]
 HubOption = Annotated[
     Path | None,
     typer.Option(

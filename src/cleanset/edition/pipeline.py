@@ -79,7 +79,7 @@ def with_table(pipeline: object, name: str) -> None:
     """Add a table to the deps of preprocess in `pipeline`, the content of a dvc.yaml, unless it is among them."""
     deps = _table(_table(pipeline, "stages"), "preprocess").get("deps")
     if isinstance(deps, list) and name not in deps:
-        # behind images.sha256, which stands first
+        # behind images.sha256, which is first
         deps.insert(1, name)
 
 

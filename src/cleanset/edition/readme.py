@@ -12,7 +12,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def readme(params: Params, name: str) -> str:
-    """The text of README.md in Markdown; `name`: the heading, where nobody has given the set a title."""
+    """The text of README.md in Markdown; `name`: the heading, if nobody has given the set a title."""
     about = params.export.about
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True

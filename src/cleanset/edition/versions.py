@@ -76,5 +76,5 @@ def _difference(name: str, found: str | None, *, locked: str, lock: Path, stage:
     installed = "not installed" if found is None else f"{found} is installed"
     return (
         f"{name}: {installed}, {locked} is locked in {lock}; expected the locked version, which decides the bytes of "
-        f"stage {stage}: install it (pip install {name}=={locked}), or lock anew (make lock) and {anew}"
+        f"stage {stage}: install it (pip install {name}=={locked}), or lock again (make lock) and {anew}"
     )

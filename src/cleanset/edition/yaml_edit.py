@@ -1,6 +1,6 @@
 """Change values, entries and list items in the text of a YAML file, and leave every other byte as it was written.
 
-The marks of the composed nodes show where each key and value stands. ruamel.yaml's round trip keeps only files in
+The marks of the composed nodes show where each key and value is. ruamel.yaml's round trip keeps only files in
 its own layout, and changes others, such as dvc.yaml and params.yaml of studies/robustness: people write other indents,
 comments at the margin, and lists over several lines.
 """
@@ -225,7 +225,7 @@ class _Edit:
         return self._below_comments(bisect_right(self._starts, self._end(node)), column)
 
     def _below_comments(self, after: int, column: int) -> int:
-        """The line below comments that belong to the entry above: indented further than `column`, where keys stand."""
+        """The line below comments that belong to the entry above: indented further than `column`, where keys are."""
         for number in range(after, len(self._lines)):
             line = self._lines[number].lstrip(" ")
             if line.startswith("#") and len(self._lines[number]) - len(line) > column:
@@ -235,7 +235,7 @@ class _Edit:
         return after
 
     def _end(self, node: yaml.Node) -> int:
-        """The end of a node's content. (The end mark of a block lies behind the comments that follow it.)"""
+        """The end of a node's content. (The end mark of a block is behind the comments that follow it.)"""
         if isinstance(node, yaml.CollectionNode) and not node.flow_style:
             return max(self._end(value) for value in _entries(node)[1])
         start: int = node.start_mark.index
@@ -276,7 +276,7 @@ def _lines(key: str | None, value: object, column: int, step: int) -> list[str]:
 
 
 def flow_text(value: object) -> str:
-    """The value on one line, as it can stand in brackets."""
+    """The value on one line, as it can be in brackets."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(_bracketed(key, each) for key, each in value.items()) + "}"
     if isinstance(value, list | tuple):

@@ -103,7 +103,7 @@ class Arguments:
 
     @property
     def names(self) -> list[str]:
-        """The names of the models, under which their results stand."""
+        """The names of the models, under which their results are."""
         return [split_name(text)[0] for text in self.models]
 
     @property

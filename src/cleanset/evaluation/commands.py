@@ -112,7 +112,7 @@ def evaluate(
         hub=hub,
         report=report,
     )
-    # what a user's module prints must not stand within the results
+    # what a user's module prints must not be within the results
     with redirect_stdout(sys.stderr), only_run(out):
         if fresh:
             forget_results(out)

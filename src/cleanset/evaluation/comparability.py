@@ -1,4 +1,4 @@
-"""The comparability card of a result: the facts that must agree before two numbers may stand in one table.
+"""The comparability card of a result: the facts that must agree before two numbers may be in one table.
 
 Its digest covers exactly these fields. Facts about a model (weights, preprocessing, precision, versions) are on the
 card, too, and outside the digest: models differ in it, and are compared nevertheless.

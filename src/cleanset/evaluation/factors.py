@@ -210,7 +210,7 @@ class FactorMeasure:
     misclassified: int
     """Those of them that the model misclassifies."""
     error: Measure
-    """Their share, with Wilson's interval; without a value where there are no images."""
+    """Their share, with Wilson's interval; without a value if there are no images."""
     ratio: Measure
     """The error divided by that on all annotated images; without a value where that is 0, or there are no images.
 

@@ -119,7 +119,7 @@ class Results:
 
     @property
     def calibration_error(self) -> float | None:
-        """The debiased expected calibration error, 0 to 1; None where no probabilities are known."""
+        """The debiased expected calibration error, 0 to 1; None if no probabilities are known."""
         return self.model.measures.calibration_error
 
     @property

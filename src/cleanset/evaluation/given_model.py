@@ -127,7 +127,7 @@ class WholePixels:
         self.transform = transform
 
     def __call__(self, image: Image.Image) -> PixelPlanes:
-        """The pixels. Raises InputError for values that are no multiples of 1/255 from 0 to 1."""
+        """The pixels. Raises InputError for values that are not multiples of 1/255 from 0 to 1."""
         found = _array(self.transform(image))
         if found.dtype == np.uint8:
             return cast(PixelPlanes, found)

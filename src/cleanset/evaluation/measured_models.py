@@ -67,7 +67,7 @@ class MeasuredModel:
     """Its errors by factor, where the set has factors."""
 
     group_of: Mapping[str, str] = field(default_factory=dict)
-    """The group of each image, by file; empty where no two images share one."""
+    """The group of each image, by file; empty if no two images share one."""
 
     @property
     def is_deterministic(self) -> bool | None:
@@ -195,7 +195,7 @@ def _interval_kind(images: EvaluationSet) -> str:
 
 
 def _groups_content(images: EvaluationSet) -> JsonObject:
-    """The group of each image for a result file, by class and bytes; empty where no two images share one."""
+    """The group of each image for a result file, by class and bytes; empty if no two images share one."""
     return {} if images.units is None else {"groups": {item.key: item.group for item in images.items}}
 
 

@@ -74,7 +74,7 @@ class Measure:
         return replace(self, value=factor * self.value, low=factor * self.low, high=factor * self.high)
 
     def as_json(self) -> dict[str, Any]:
-        """Value and interval, None where there is none, and the reason for no value."""
+        """Value and interval, None if there is none, and the reason for no value."""
         interval = self.interval
         found = {
             "value": self.value if self.is_defined else None,

@@ -139,7 +139,7 @@ def multilabel_accuracies(
 ) -> list[MultiLabelAccuracy]:
     """The accuracies by each definition whose source has any of the images; `predicted`: class index by file.
 
-    `group_of`: the group of each image, by file; empty where no two share one.
+    `group_of`: the group of each image, by file; empty if no two share one.
 
     None without labels of further studies: those that a set came with are of one class each but for tier relaxed.
     """
@@ -161,7 +161,7 @@ def _accuracy(
     labels: SetLabels,
     group_of: Mapping[str, str],
 ) -> MultiLabelAccuracy | None:
-    """The accuracy by a definition; None where no image counts."""
+    """The accuracy by a definition; None if no image counts."""
     is_correct: dict[str, bool] = {}
     for file, of_image in labels.sources[source].items():
         if definition.leaves_out_problematic and of_image.problematic:

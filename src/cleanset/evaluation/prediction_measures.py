@@ -37,7 +37,7 @@ class Accuracy:
     images: int
     correct: int
     by_groups: Interval | None = None
-    """The interval by the groups of the images; None where no two images share one."""
+    """The interval by the groups of the images; None if no two images share one."""
 
     @classmethod
     def of(cls, correct: Iterable[bool], units: Units | None) -> Self:
@@ -105,10 +105,10 @@ class Measures:
     or with fewer than five classes."""
 
     mean_confidence: float | None
-    """The mean probability of the top-1 class, correct or not, 0 to 1; None where no probabilities are known."""
+    """The mean probability of the top-1 class, correct or not, 0 to 1; None if no probabilities are known."""
 
     bins: tuple[ConfidenceBin, ...] | None
-    """Bins of the confidence; None where no probabilities are known."""
+    """Bins of the confidence; None if no probabilities are known."""
 
     tiers: dict[str, Accuracy]
     """The tiers that have images, in the order of filling a class; empty if the set has no tiers."""
@@ -120,13 +120,13 @@ class Measures:
     """All pairs of a label and another prediction, the most frequent first, then by label and prediction."""
 
     renumbered: OtherNumbering | None = None
-    """A numbering of the classes that explains the predictions far better; None where there is none."""
+    """A numbering of the classes that explains the predictions far better; None if there is none."""
 
     confidence_interval: tuple[float, float] | None = None
     """The 95 % interval of the mean confidence over images, by t; None from fewer than MIN_FOR_MEAN images."""
 
     calibration_error: float | None = None
-    """The debiased expected calibration error, 0 to 1; None where no probabilities are known."""
+    """The debiased expected calibration error, 0 to 1; None if no probabilities are known."""
 
     @property
     def unlikely_confidence(self) -> str | None:

@@ -182,7 +182,7 @@ def _classes(columns: Columns, names: Sequence[str], row: int, at: str, table: C
 
 
 def _probabilities(columns: Columns, names: Sequence[str], row: int, at: str) -> list[float]:
-    """The probabilities of a row, highest first; none where none are known."""
+    """The probabilities of a row, highest first; none if none are known."""
     found = [_probability(columns[name][row], name, at) for name in names]
     if found != sorted(found, reverse=True) or sum(found) > MAX_SUM:
         given = ", ".join(f"{each:g}" for each in found)

@@ -52,7 +52,7 @@ class ImageFile(NamedTuple):
     """An image by its file; a small tuple, as caches of decoded images are looked up by it."""
 
     path: Path
-    """Where it lies."""
+    """Where it is."""
     sha256: str
     """The SHA-256 of its bytes."""
     image_id: str
@@ -106,7 +106,7 @@ class EvaluationImage:
     """The roles in whose sets it is."""
 
     path: Path | None = field(default=None, compare=False)
-    """Where its file lies; None: in an archive."""
+    """Where its file is; None: in an archive."""
 
     others: tuple[int, ...] = ()
     """Further class indices that are as correct as the first."""
@@ -205,12 +205,12 @@ class EvaluationSet:
 
     @cached_property
     def units(self) -> Units | None:
-        """The groups of its images; None where no two images share one."""
+        """The groups of its images; None if no two images share one."""
         return Units.of([item.group for item in self.items])
 
     @property
     def group_of(self) -> dict[str, str]:
-        """The group of each image, by file; empty where no two images share one."""
+        """The group of each image, by file; empty if no two images share one."""
         return {} if self.units is None else {item.file: item.group for item in self.items}
 
     @cached_property
@@ -265,7 +265,7 @@ def reader_of(items: Sequence[EvaluationImage]) -> SetImages:
 
 
 def set_name(given: str | Path) -> str:
-    """The name of a set in results: of an absolute path its last part, so that no result depends on where it lies."""
+    """The name of a set in results: of an absolute path its last part, so that no result depends on where it is."""
     return Path(given).name if Path(given).is_absolute() else str(given)
 
 

@@ -58,7 +58,7 @@ def has_area(box: Box) -> bool:
 
 
 def check_box(box: Box, width: int, height: int) -> None:
-    """Raise ValueError unless a box has an area and lies inside an image of `width` x `height` pixels."""
+    """Raise ValueError unless a box has an area and is inside an image of `width` x `height` pixels."""
     left, top, right, bottom = box
     if not (has_area(box) and left >= 0 and top >= 0 and right <= width and bottom <= height):
         raise ValueError(f"crop {list(box)} in an image of {width} x {height} pixels; expected a box inside it")
@@ -67,7 +67,7 @@ def check_box(box: Box, width: int, height: int) -> None:
 def check_crop(box: Box, width: int, height: int, min_side: int) -> None:
     """Raise ValueError unless an image of `width` x `height` pixels may be cropped to a box.
 
-    The box must lie inside the image, be smaller than it, and have no side of fewer than `min_side` pixels.
+    The box must be inside the image, be smaller than it, and have no side of fewer than `min_side` pixels.
     """
     check_box(box, width, height)
     left, top, right, bottom = box

@@ -121,7 +121,7 @@ class Plan:
 
     @property
     def hours(self) -> float | None:
-        """Hours of what has begun, one computation after the other; None where nothing has."""
+        """Hours of what has begun, one computation after the other; None if nothing has."""
         known = [each.seconds for each in self.needed if each.left and each.seconds is not None]
         return sum(known) / HOUR if known or not any(each.left for each in self.needed) else None
 

@@ -1,6 +1,6 @@
 """Locks, so that one process at a time writes into a folder: waited for, or refused while another is at work.
 
-filelock locks files alone, which would lie among the results, and is no part of a plain installation.
+filelock locks files alone, which would be among the results, and is no part of a plain installation.
 """
 
 import fcntl
@@ -25,7 +25,7 @@ def take_lock(file: IO[bytes] | IO[str] | int, path: Path, kind: int = fcntl.LOC
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Hold a lock of a folder itself, as a file for it would lie among the results; without one where there is none.
+    """Hold a lock of a folder itself, as a file for it would be among the results; without one if there is none.
 
     Waits for it.
     """
@@ -121,7 +121,7 @@ def _made_and_locked(folder: Path) -> int:
 
 
 def _is_something_else(path: Path) -> bool:
-    """Whether something lies under this name that is no folder, such as a file or a link to nothing."""
+    """Whether something is under this name that is not a folder, such as a file or a link to nothing."""
     try:
         return not stat.S_ISDIR(path.lstat().st_mode)
     except FileNotFoundError:

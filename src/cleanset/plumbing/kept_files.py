@@ -69,7 +69,7 @@ class KeptFiles:
 
 
 NOTHING_KEPT = KeptFiles(None)
-"""Where there is no folder for what is kept."""
+"""If there is no folder for what is kept."""
 
 
 def kept_files(subject: str, code: Iterable[str], libraries: str, package: Path = PACKAGE) -> KeptFiles:

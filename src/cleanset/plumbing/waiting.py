@@ -1,4 +1,4 @@
-"""Lines on standard error for people who wait: that work continues, where no progress bar reports it."""
+"""Lines on standard error for people who wait: that work continues, if no progress bar reports it."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +10,7 @@ QUIET_SECONDS = 2.0
 """Time after which a command says what it is doing."""
 
 LINE_SECONDS = 30.0
-"""Time between two lines of one computation where no bar can be drawn, as in a file or the log of a job."""
+"""Time between two lines of one computation if no bar can be drawn, as in a file or the log of a job."""
 
 
 @contextmanager

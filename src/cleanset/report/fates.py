@@ -81,7 +81,7 @@ class ReportedCandidate:
 
     @property
     def basis(self) -> str | None:
-        """The firmest basis of its reviews; None where nobody reviewed it."""
+        """The firmest basis of its reviews; None if nobody reviewed it."""
         return min((basis_of(review) for review in self.votes.values()), key=BASES.index, default=None)
 
     def rejected_for(self, reason: str) -> tuple[Fate, ...]:

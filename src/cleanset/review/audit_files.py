@@ -72,7 +72,7 @@ def read_plan(reviews: Path, role: str, classes: ClassTable) -> AuditPlan | None
     listed = order_file(reviews, role)
     if not is_there(path):
         return None
-    remedy = "restore it, or remove reviews/audit and draw anew"
+    remedy = "restore it, or remove reviews/audit and draw again"
     plan = validate(_Plan, read_yaml(path, remedy), path)
     check_digest(plan.model_dump(mode="json", exclude_unset=True), path, remedy)
     rows = read_rows(listed, (classes.key_column, *DRAW_COLUMNS), partial(_image, classes), remedy, is_own=True)

@@ -149,7 +149,7 @@ def keep_what_holds(old: OldReviews, to: NewImages) -> str:
                 replace_file(path, b"")
     _rename_golds(old, to)
     new_names = (f"{before} is {after} in the reviews now" for before, after in to.renamed.new_keys.items() if after)
-    return "\n".join([carried.summary, *(f"{each}: run dvc repro before they go on" for each in new_names)])
+    return "\n".join([carried.summary, *(f"{each}: run dvc repro before they continue" for each in new_names)])
 
 
 def _rename_golds(old: OldReviews, to: NewImages) -> None:

@@ -1,6 +1,6 @@
 """Gold items: images with a known verdict, mixed in unseen, and the answers that reviewers gave to them.
 
-A gold item is shown under the id of the image that it was made from, with other bytes. An answer to it lies among the
+A gold item is shown under the id of the image that it was made from, with other bytes. An answer to it is among the
 reviewer's other verdicts and differs from them in nothing but the SHA-256, which `reviews/gold.csv` lists.
 It never decides anything, but shows how many flaws the reviewer finds: sensitivity and specificity with intervals.
 """
@@ -65,7 +65,7 @@ def is_gold_answer(vote: Vote, key: ImageKey, golds: GoldKey) -> bool:
 
 
 def without_golds(votes: dict[ImageKey, dict[str, Vote]], golds: GoldKey) -> dict[ImageKey, dict[str, Vote]]:
-    """The votes on the images themselves; the same object where no vote is on a gold item."""
+    """The votes on the images themselves; the same object if no vote is on a gold item."""
     if not any(key in golds for key in votes):
         return votes
     return votes_that(votes, lambda key, _, vote: not is_gold_answer(vote, key, golds))

@@ -70,7 +70,7 @@ def contradictions(index: pd.DataFrame, scores: Sequence[pd.DataFrame]) -> list[
 
 
 def contradictions_in(edition: Edition, classes: ClassTable) -> list[Contradiction]:
-    """The contradictions in an edition. Raises CleansetError where no model has scores of all images."""
+    """The contradictions in an edition. Raises CleansetError if no model has scores of all images."""
     models = read_params(edition.folder).models
     roles = [role for role, model in models.items() if model.source not in ("lists", "random")]
     if not roles:

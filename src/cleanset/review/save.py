@@ -143,7 +143,7 @@ def with_reviews(text: str, wnid: str, reviews: Mapping[str, Review | None], whe
             changed = edited_text("", {wnid: dict(sorted(entries))}, where)
         except LayoutError:
             raise CleansetError(
-                f"{where}: this verdict on {names} cannot be written as YAML; write its note anew"
+                f"{where}: this verdict on {names} cannot be written as YAML; write its note again"
             ) from None
     return "" if re.fullmatch(rf"\s*(['\"]?){re.escape(wnid)}\1:(\s*\{{\}})?\s*", changed) else changed
 

@@ -113,7 +113,7 @@ def compute_on_ray(
 
 
 def check_address(address: str) -> None:
-    """Raise CleansetError where nothing answers at an address of RAY_ADDRESS: Ray would ask for ever.
+    """Raise CleansetError if nothing answers at an address of RAY_ADDRESS: Ray would ask for ever.
 
     `auto`, `local` and an empty one name no place.
     """
@@ -128,7 +128,7 @@ def check_address(address: str) -> None:
         if place.hostname is None or place.port is None:
             raise CleansetError(f"RAY_ADDRESS {address}: no host and port; {expected}")
         create_connection((place.hostname, place.port), CONNECT_SECONDS).close()
-    except ValueError:  # a port that is no number, a half of brackets
+    except ValueError:  # a port that is not a number, a half of brackets
         raise CleansetError(f"RAY_ADDRESS {address}: no host and port; {expected}") from None
     except OSError as error:
         raise CleansetError(f"RAY_ADDRESS {address}: nothing answers there ({reason(error)}); {expected}") from None

@@ -272,8 +272,8 @@ class WorkerProcess(Generic[Found]):
             self._process.join(END_SECONDS)
             raise CleansetError(
                 f"{self._name}: a worker process ended with exit code {self._process.exitcode}{place}; expected it to "
-                "go on: run again (what is finished is kept), with more memory, or fewer workers by CLEANSET_WORKERS, "
-                "if it ran out of it"
+                "continue: run again (what is finished is kept), with more memory, or fewer workers by "
+                "CLEANSET_WORKERS, if it ran out of it"
             ) from None
         if isinstance(self._found, BaseException):
             raise self._found
@@ -303,7 +303,7 @@ def _serve(pipe: "Connection[Any, Any]", device: Device, folder: Path) -> None:
     """
     # the parent is interrupted too, and ends this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # what the code of a model prints must not stand within --json
+    # what the code of a model prints must not be within --json
     sys.stdout = sys.stderr
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.chdir(folder)

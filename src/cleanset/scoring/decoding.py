@@ -203,7 +203,7 @@ def _ended(process: BaseProcess, batch: PixelBatch) -> CleansetError:
     process.join()
     return CleansetError(
         f"a process that decodes images ended with exit code {process.exitcode}, near {batch.image_ids[0]}; "
-        "expected it to go on: run again (finished shards are kept), with more memory if it ran out of it"
+        "expected it to continue: run again (finished shards are kept), with more memory if it ran out of it"
     )
 
 
@@ -221,7 +221,7 @@ def _fill(
     that no other has taken: a slow process holds up none of the rest.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and closes the pipe
-    sys.stdout = sys.stderr  # what a user's preprocessing prints must not stand within --json
+    sys.stdout = sys.stderr  # what a user's preprocessing prints must not be within --json
     memory = np.frombuffer(raw, np.uint8).reshape(shape)
     try:
         read, preprocessing = pickle.loads(pipe.recv_bytes())

@@ -169,7 +169,7 @@ def device_of(device: torch.device) -> Device:
 
 
 def to_device(images: Tensor, device: torch.device) -> Tensor:
-    """Images, or their labels, on a device; a GPU copies them from page-locked memory, while the processor goes on."""
+    """Images, or their labels, on a device; a GPU copies them from page-locked memory, while the CPU continues."""
     return device_of(device).moved(images)
 
 

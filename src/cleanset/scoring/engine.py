@@ -150,7 +150,7 @@ def score_few(
 def dependence_of(model: LoadedModel, read: Source, files: Sequence[Hashable], settings: Settings) -> str | None:
     """When the logits of the first images depend on more than the image, as `dependence` says it; None if never.
 
-    Computed in float64 or float32, where nothing else differs.
+    Computed in float64 or float32, if nothing else differs.
     """
     files = files[: min(settings.batch_size, MAX_CHECKED)]
     precision = settings.precision if settings.precision in ("float64", "float32") else "float32"

@@ -160,7 +160,7 @@ def _module_digests(module: str, root: Path) -> object:
 
 
 def _packages_beside(program: Path) -> list[str]:
-    """The installed packages, with their versions, of the Python environment in whose folder of programs one lies.
+    """The installed packages, with their versions, of the Python environment in whose folder of programs one is.
 
     The link to an interpreter, which environments may share, is not followed. Empty for another program.
     """
@@ -217,7 +217,7 @@ def _files_below(folder: Path) -> Iterator[tuple[str, Path]]:
 class _Sources:
     """The modules below a folder, reached by imports from one another.
 
-    `elsewhere`: the modules without dots that were imported and lie elsewhere.
+    `elsewhere`: the modules without dots that were imported and are elsewhere.
     """
 
     def __init__(self, root: Path) -> None:

@@ -83,7 +83,7 @@ def log_sum_exp(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def log_odds_of(probabilities: NDArray[np.float32]) -> NDArray[np.float32]:
-    """log(p / (1 - p)) of probabilities stored as float32, where no logits are known.
+    """log(p / (1 - p)) of probabilities stored as float32, if no logits are known.
 
     Values that round to 1 get the smallest log-odds that do, 17.33; values that round to 0 the largest, -103.97.
     """

@@ -20,7 +20,7 @@ def imported_callable(
     """The callable that MODULE:NAME names; the module is looked for in `folder` first, by default the current one.
 
     `where`: begins messages. `is_installed`: no folder is looked into. Raises CleansetError for a module that is
-    missing or cannot be imported, and for a name that is no callable.
+    missing or cannot be imported, and for a name that is not a callable.
     """
     module, _, name = text.partition(":")
     place = (folder or Path()).resolve()
@@ -54,7 +54,7 @@ def _look_first_into(folder: Path, module: str) -> None:
 
 
 def forget_changed_modules() -> None:
-    """Have the modules of users that were changed after their import imported again, in a notebook that goes on.
+    """Have the modules of users that were changed after their import imported again, in a notebook that continues.
 
     Else answers of the code as it was would get the digest of the code as it is.
     """

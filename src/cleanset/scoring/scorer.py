@@ -196,7 +196,7 @@ class Scorer:
             most = (most + 1) // 2
             self._max_images = min(most, self._max_images or most)
             same = ", for the same result" if self._precision == "float64" else ""
-            self._notify(f"{self.device}: out of memory; going on with {most} images at a time{same}")
+            self._notify(f"{self.device}: out of memory; continuing with {most} images at a time{same}")
             self.device.free_memory()
         if logits.shape != (len(pixels), self._classes):
             raise wrong_answer("the model", str((count, *logits.shape[1:])), count, self._classes)

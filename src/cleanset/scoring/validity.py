@@ -64,7 +64,7 @@ def made_from_images(
 ) -> MadeFrom:
     """Everything that a result on images depends on: what its record shows, then what it need not show.
 
-    `images`: digests of their list. `code`: the packages that compute it. `model`: None where no model runs;
+    `images`: digests of their list. `code`: the packages that compute it. `model`: None if no model runs;
     `settings`: how it runs. `further`: what results of one kind alone depend on.
     """
     found = {**record, "code": code_of(*code), **images, "classes_sha256": classes.keys_sha256}
@@ -121,7 +121,7 @@ def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None)
     except (OSError, LookupError, CleansetError):
         return None
     # what a model reads without our seeing it cannot be among the facts
-    print_notice(f"{result or record}: answers of {day}, of the model as it was then; --fresh computes them anew")
+    print_notice(f"{result or record}: answers of {day}, of the model as it was then; --fresh computes them again")
     return dict(content)
 
 

@@ -49,7 +49,7 @@ def accuracy(index: pd.DataFrame, scores: pd.DataFrame, label: Label = "real") -
     """The model's accuracy on all images, in percent with two decimals, and its correct images with one label.
 
     Top-1 and top-5 (where it is known) are on the original labels; ReaL accuracy is the share of the images with any
-    reassessed label whose top-1 class is among them (Beyer et al. 2020), left out where none has one. Raises
+    reassessed label whose top-1 class is among them (Beyer et al. 2020), left out if none has one. Raises
     CleansetError unless the scores are of exactly the images of the index.
     """
     check_same_images(index, scores)

@@ -36,7 +36,7 @@ def croissant_json(
     by_number = sorted(Counter(entry.reviewers for entry in entries).items())
     values = {
         **release.texts,
-        # it describes the images, wherever they lie
+        # it describes the images, wherever they are
         **artefact_of(release, with_images=True).values,
         "licence_of_texts": artefact_of(release, with_images=False).licence,
         "name": name_of("-".join(models) or "empty"),

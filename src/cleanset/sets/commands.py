@@ -70,7 +70,7 @@ def fetch(
     rev: Annotated[str | None, typer.Option(help="A branch, tag or commit.", show_default="its HEAD")] = None,
     folder: Annotated[str, typer.Option(help="The edition inside the repository, such as imagenet.")] = ".",
     out: Annotated[Path | None, typer.Option(help="Copy the set to a new or empty folder.")] = None,
-    update: Annotated[bool, typer.Option("--update", help="Resolve the revision to a commit anew.")] = False,
+    update: Annotated[bool, typer.Option("--update", help="Resolve the revision to a commit again.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Check every local file, and repair it.")] = False,
 ) -> None:
     """Fetch a finished set that a git repository or a release publishes, and check it.

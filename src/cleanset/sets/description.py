@@ -91,7 +91,7 @@ def release_of(croissant: bytes, classes: ClassTable) -> Release:
         properties = {each["name"]: str(each["value"]) for each in described.get("additionalProperty", ())}
         return Release(
             classes=classes,
-            # without the digest of the manifest, which is no part of the release's name
+            # without the digest of the manifest, which is not a part of the release's name
             version=str(described["version"]).partition("+")[0],
             date=str(described.get("datePublished", "")),
             archive=str(archive["prov:label"]),

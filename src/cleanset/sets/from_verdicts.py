@@ -258,7 +258,7 @@ def verdict_of(fields: Row, where: str) -> Verdict:
 def read_verdicts(reviews: Path) -> dict[tuple[str, str], Verdict]:
     """Every verdict below the folder `reviews`, by file and image id."""
     found = {}
-    # beside the folders of auditors lies the plan of an audit
+    # beside the folders of auditors is the plan of an audit
     for path in sorted(path for path in reviews.rglob("*.yaml") if path.parent != reviews / "audit"):
         content = Yaml(path).content()
         file = path.relative_to(reviews).as_posix()

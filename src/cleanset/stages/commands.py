@@ -165,7 +165,7 @@ def make_edition(
     git: Annotated[
         bool | None,
         typer.Option(
-            "--git/--no-git", help="Make it a git repository, where there is none around it; without it, you are asked."
+            "--git/--no-git", help="Make it a git repository, if there is none around it; without it, you are asked."
         ),
     ] = None,
     remote: Annotated[
@@ -318,7 +318,7 @@ def _print_git(folder: Path, *, begun: bool) -> None:
 
 
 def _begins_git(folder: Path, wanted: bool | None) -> bool:
-    """Whether to make a new edition a git repository; asked on a terminal, where nobody has said so."""
+    """Whether to make a new edition a git repository; asked on a terminal, if nobody has said so."""
     from cleanset.edition.repository import git_root
 
     if git_root(folder) is not None:

@@ -190,7 +190,7 @@ def listed_labels(locations: Mapping[str, Location], class_of: Mapping[str, int]
             )
         if name in by_name and by_name[name] != class_of[name]:
             raise CleansetError(
-                f"{locations[name].path}: {name} lies under {keys[by_name[name]]}, but {where} "
+                f"{locations[name].path}: {name} is under {keys[by_name[name]]}, but {where} "
                 f"has {keys[class_of[name]]}; move it"
             )
     return {name: class_of[name] for name in locations}

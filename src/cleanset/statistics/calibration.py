@@ -16,7 +16,7 @@ BIN_EDGES = tuple(number / CALIBRATION_BINS for number in range(CALIBRATION_BINS
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceBin:
-    """The images whose confidence lies above `low` and at most at `high`."""
+    """The images whose confidence is above `low` and at most at `high`."""
 
     low: float
     """0 to 1; the first bin has the confidence 0, too."""

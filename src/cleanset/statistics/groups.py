@@ -2,7 +2,7 @@
 
 Images of one group resemble each other: of 20 groups of ten images with an intraclass correlation of .3, Wilson's
 interval over 200 images covers .70 in place of .95. Here the variance is that of the groups' sums, as in a cluster
-sample. An image without a group is a group of its own, and where no two images share a group, `Units` is None and
+sample. An image without a group is a group of its own, and if no two images share a group, `Units` is None and
 everything is as over images.
 
 Shares get Wilson's interval with the effective number of images, images / design effect, and a quantile of Student's t
@@ -49,7 +49,7 @@ class Units:
 
     @classmethod
     def of(cls, groups: Sequence[str] | None) -> Self | None:
-        """The units of images with these groups, empty for an image without one; None where no two share a group."""
+        """The units of images with these groups, empty for an image without one; None if no two share a group."""
         if groups is None or not any(groups):
             return None
         # a name that no group has for each image without one
@@ -59,7 +59,7 @@ class Units:
         return cls(found) if len(numbers) < len(found) else None
 
     def only(self, chosen: npt.ArrayLike) -> Self | None:
-        """The units of some of the images, by flags or places; None where no two of them share a group."""
+        """The units of some of the images, by flags or places; None if no two of them share a group."""
         found = np.unique(self.codes[np.asarray(chosen)], return_inverse=True)[1].astype(np.int64)
         return type(self)(found) if len(found) and found.max() + 1 < len(found) else None
 
@@ -129,7 +129,7 @@ def design_effects(values: npt.ArrayLike, units: Units) -> Floats:
     """By how much groups raise the variance of the mean of each column of values in 0..1, images x columns.
 
     From 1 to the mean size of an image's group. Groups' squared residuals are divided by 1 less their share of the
-    images, as a mean lies nearer to a large group.
+    images, as a mean is nearer to a large group.
     """
     array = np.asarray(values, np.float64)
     size = PSEUDO_SHARE * units.mean_size
@@ -214,7 +214,7 @@ def paired_p(first: npt.ArrayLike, second: npt.ArrayLike, units: Units | None) -
 
     If neither is better, the two models' answers to all images of a group may as well be exchanged. The share of all
     such exchanges that make the numbers of images that only one of them classifies correctly differ as much or more;
-    where no group has more than one such image, it is McNemar's exact test. Five groups or fewer with such images never
+    if no group has more than one such image, it is McNemar's exact test. Five groups or fewer with such images never
     reach .05.
     """
     flags = [np.asarray(each, np.bool_) for each in (first, second)]

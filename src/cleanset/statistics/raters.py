@@ -3,7 +3,7 @@
 All take counts: a row for each image, a column for each category, how many raters gave it. Images with one rating are
 left out. Where nearly all ratings are of one category, kappa is low however well raters agree (A. R. Feinstein and
 D. V. Cicchetti, Journal of Clinical Epidemiology 43, 1990); AC1 is not (K. L. Gwet, British Journal of Mathematical and
-Statistical Psychology 61, 2008), so both stand side by side. Intervals are percentiles of a bootstrap over images. From
+Statistical Psychology 61, 2008), so both are side by side. Intervals are percentiles of a bootstrap over images. From
 fewer than MIN_RATED images nothing is given, as any value is possible; where every draw is the same, no interval: ten
 images on which all agree do not show that all would agree on others.
 """

@@ -54,7 +54,7 @@ def print_plan(count: "Count", *, is_measured: bool, as_json: bool) -> "Plan":
     from cleanset.planning import rendering
     from cleanset.planning.work import plan_after_start
 
-    # what a user's module prints must not stand within the plan
+    # what a user's module prints must not be within the plan
     with redirect_stdout(sys.stderr):
         found = plan_after_start(count) if is_measured else count()
     show(rendering.plan_json(found) if as_json else rendering.plan_text(found))

@@ -216,15 +216,15 @@ def _question(person: str, holding: Iterable[str]) -> Response:
     others = "".join(f'<p><a href="{_link(name)}">Stay {html.escape(name)}</a></p>' for name in holding)
     asked = html.escape(person)
     return _page(
-        f"Go on as {person}?",
+        f"Continue as {person}?",
         f"<p>This browser has been used by {_names(holding)}. The link belongs to {asked}: what is done there is "
-        f'saved under this name.</p><form method="post"><button>Go on as {asked}</button></form>{others}',
+        f'saved under this name.</p><form method="post"><button>Continue as {asked}</button></form>{others}',
     )
 
 
 def _whose(holding: Iterable[str]) -> Response:
     """The page at the bare address for a browser that several people have used: their links."""
-    links = "".join(f'<p><a href="{_link(name)}">Go on as {html.escape(name)}</a></p>' for name in holding)
+    links = "".join(f'<p><a href="{_link(name)}">Continue as {html.escape(name)}</a></p>' for name in holding)
     return _page("Who are you?", f"<p>This browser has been used by {_names(holding)}.</p>{links}")
 
 

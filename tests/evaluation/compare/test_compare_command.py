@@ -304,7 +304,7 @@ def test_a_named_pipe_is_refused_at_once(edition: Edition, tmp_path: Path) -> No
 
 
 def test_score_tables_of_own_images(own: Edition, tmp_path: Path) -> None:
-    """Their classes are those of the edition that a table lies in, or that is named."""
+    """Their classes are those of the edition that a table is in, or that is named."""
     elsewhere = tmp_path / "before" / "images.parquet"
     elsewhere.parent.mkdir()
     shutil.copy(own.scores("images"), elsewhere)

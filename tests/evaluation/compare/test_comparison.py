@@ -45,7 +45,7 @@ NEXT = float(np.nextafter(np.float32(0.5), np.float32(1)))
     [
         ((CLASSES, NUMBERS), (CLASSES, NUMBERS), None, None),
         ((CLASSES, NUMBERS), (CLASSES, [0.375, 0.25, 0.125, 0.0625, 0.0]), 0.125, (7, 7)),
-        # a class is compared wherever it stands: 7 and 8 are a half against a quarter
+        # a class is compared wherever it is: 7 and 8 are a half against a quarter
         ((CLASSES, NUMBERS), ([8, 7, 9, 10, 11], NUMBERS), 0.25, (7, 8)),
         # a class that one side does not list is at most as probable as its fifth: 0, or a half less the fifth
         ((CLASSES, NUMBERS), ([20, 8, 9, 10, 11], [0.4375, 0.25, 0.125, 0.0625, 0.0]), 0.5, (7, 20)),

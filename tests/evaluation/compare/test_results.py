@@ -1,4 +1,4 @@
-"""`cleanset compare` of results: what stands in the table, which field keeps the rest out, and what else is said."""
+"""`cleanset compare` of results: what is in the table, which field keeps the rest out, and what else is said."""
 
 import json
 from io import StringIO
@@ -74,7 +74,7 @@ def test_a_measure_relative_to_a_reference_may_exceed_1(measured: str, measure: 
 
 
 def test_top5_and_calibration() -> None:
-    """As `evaluate` writes them; None where no probabilities are known."""
+    """As `evaluate` writes them; None if no probabilities are known."""
     content = accuracies({"resnet": NUMBERS, "onnx": NUMBERS})
     content["models"][0] |= {
         "top5": {"images": 3, "correct": 3, "accuracy": 1.0, "interval": [0.4375, 1.0]},

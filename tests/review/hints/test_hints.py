@@ -186,7 +186,7 @@ def test_background() -> None:
     assert measured(placed(flat(200, 160, 250), (50, 40, 150, 280))).of(PlainBackground).background == pytest.approx(
         0.87, abs=0.01
     )
-    # what stands in front may divide the background
+    # what is in front may divide the background
     assert measured(placed(flat(200, 160, 250), (30, -20, 170, 180))).of(PlainBackground).background == pytest.approx(
         0.77, abs=0.02
     )

@@ -54,7 +54,7 @@ def serve(edition: Path, reviewer: str, *options: str, source: Path = SOURCE, in
 def reviews(
     edition: Path, reviewer: str = "ada", without: Sequence[str] = ("sha256",)
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """What lies on disk: the verdicts by class and image id, without some of their keys."""
+    """What is on disk: the verdicts by class and image id, without some of their keys."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for path in sorted((edition / "reviews" / reviewer).glob("*.yaml")):
         for wnid, entries in yaml.safe_load(path.read_text()).items():
@@ -140,7 +140,7 @@ class Reviewing(Tab):
         self.look()
 
     def look(self, seconds: float = LOOK_SECONDS) -> None:
-        """Let the page's clock go on, with each of its timers that is due meanwhile."""
+        """Let the page's clock continue, with each of its timers that is due meanwhile."""
         self.page.clock.run_for(round(1000 * seconds))
 
     def look_for_long(self, seconds: float) -> None:
@@ -152,7 +152,7 @@ class Reviewing(Tab):
         self.page.wait_for_selector("#lost", state="detached", timeout=PATIENCE)
 
     def resize(self, width: int, height: int) -> None:
-        """Make the window another one, and lay the cards out anew, as the event that follows does."""
+        """Make the window another one, and lay the cards out again, as the event that follows does."""
         self.page.set_viewport_size({"width": width, "height": height})
         self.page.evaluate("async () => (await import('./static/grid.js')).layOut()")
 

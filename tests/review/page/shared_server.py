@@ -98,7 +98,7 @@ class SharedPage(Server):
         self.address = f"http://127.0.0.1:{port}/"
 
     def kill(self) -> None:
-        """Nothing: other tests go on with it."""
+        """Nothing: other tests continue with it."""
 
 
 class SharedServer:

@@ -256,7 +256,7 @@ def rest(on: Stage) -> None:
 def stop_waiting(on: Stage) -> None:
     for binding in ENTRIES[Action.STOP_WAITING].bindings:
         for key in binding.keys:
-            on.page.reload()  # the time begins anew
+            on.page.reload()  # the time begins again
             on.at.ready()
             on.at.look(0.6)
             on.page.keyboard.press("a")

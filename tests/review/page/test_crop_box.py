@@ -1,4 +1,4 @@
-"""The crop box lies in pixels of the image: what changes it, and what does not."""
+"""The crop box is in pixels of the image: what changes it, and what does not."""
 
 from itertools import product
 from pathlib import Path

@@ -137,7 +137,7 @@ def test_a_duplicate_of_a_tab_has_its_own_steps(edition: Path, start: Serve, vis
 
 @pytest.mark.long
 def test_a_draft_does_not_open_in_another_class(start: Serve, visit: Open) -> None:
-    """The reviewer may go on before its image is there; it opens once they come back."""
+    """The reviewer may continue before its image is there; it opens once they come back."""
     at = visit(start(), script=DECODES_WHEN_TOLD)
     second = at.shown[1]
     at.press("ArrowRight", "e")

@@ -42,7 +42,7 @@ def test_the_key_waits_shows_it_and_is_one_step(edition: Path, start: Serve, vis
     with_one_model(edition)
     at = visit(start())
     at.stop_clock()
-    at.page.reload()  # the time begins anew, and goes on by `look` alone
+    at.page.reload()  # the time begins again, and continues by `look` alone
     at.ready()
     asked = at.shown
     at.look(0.6)

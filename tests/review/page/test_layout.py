@@ -43,7 +43,7 @@ ALL_LARGE = """
   return photos.length > 0 && photos.length === document.querySelectorAll("[data-card]").length
     && photos.every((photo) => photo.getBoundingClientRect().height >= 60) }
 """
-"""Whether each card shows its image, at least 60 pixels high; asked in one go, for the page may be drawn anew."""
+"""Whether each card shows its image, at least 60 pixels high; asked in one go, for the page may be drawn again."""
 
 SCROLL_TOP = "() => document.querySelector('#cards').scrollTop"
 AT_THE_END = """

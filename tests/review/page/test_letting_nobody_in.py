@@ -334,7 +334,7 @@ def test_each_of_several_people_by_their_own_token(tmp_path: Path) -> None:
     assert list(client.cookies) == ["cleanset-80-ana"]
     assert client.get("/?class=c00").url == "http://testserver/ana/?class=c00"
     asked = client.get(f"/ben/?token={tokens['ben']}")
-    assert (asked.status_code, "Go on as ben?" in asked.text, "Stay ana" in asked.text) == (403, True, True)
+    assert (asked.status_code, "Continue as ben?" in asked.text, "Stay ana" in asked.text) == (403, True, True)
     assert client.get("/ben/").status_code == 403
     foreign = {"Origin": "http://evil.example"}
     assert client.post(f"/ben/?token={tokens['ben']}", headers=foreign, follow_redirects=False).status_code == 403

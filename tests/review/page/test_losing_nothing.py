@@ -35,12 +35,12 @@ def test_kill_9_of_the_server_and_resume(edition: Path, start: Serve, visit: Ope
     at.page.evaluate("window.isLost = true")
     again = start(alone=True)
     assert again.address == server.address
-    # the tab that is still open finds it and goes on where it was
+    # the tab that is still open finds it and continues where it was
     at.page.wait_for_function("!window.isLost", timeout=PATIENCE)
     at.ready()
     at.page.wait_for_selector(".notice.error", timeout=PATIENCE)  # it tells of the key
     assert (at.page.url.startswith(again.page), at.wnid, at.focus) == (True, GOLDFISH, third)
-    at.look()  # the class has appeared anew
+    at.look()  # the class has appeared again
     at.press("c")
     assert set(reviews(edition)[GOLDFISH]) == {first, second, third}
 
@@ -139,7 +139,7 @@ def test_a_file_broken_by_hand_says_so_and_heals(edition: Path, start: Serve, vi
     assert f"{GOLDFISH}.yaml, line" in at.notice
     assert file.read_text() == good + "  oops: [\n"
     at.press("n")
-    assert at.wnid == LADYBUG  # the others go on
+    assert at.wnid == LADYBUG  # the others continue
     at.press("p")
     file.write_text("# looked at twice\n" + good)
     at.page.wait_for_selector(f"[data-card='{first}'].clean", timeout=PATIENCE)

@@ -306,7 +306,7 @@ def test_a_note_without_a_verdict_survives_a_reload(edition: Path, tab: TabAlone
 
 
 def test_no_verdict_at_the_end(edition: Path, tab: TabAlone) -> None:
-    """Where no image is shown, nothing is saved or taken back; the end is not a class."""
+    """If no image is shown, nothing is saved or taken back; the end is not a class."""
     focus = tab.cursor.focus or ""
     tab.type("c")
     tab.cursor.focus, tab.base = focus, "end"
@@ -336,7 +336,7 @@ def test_reject_stays_close(tab: TabAlone) -> None:
 
 @pytest.mark.long
 def test_hints_name_cards(edition: Path, tab: TabAlone) -> None:
-    """Not image ids, which are long and stand nowhere else in full."""
+    """Not image ids, which are long and are nowhere else in full."""
     first, second = tab.cursor.images()[:2]
     data = tab.library.photos.read(first)
     hints = BackgroundHints(lambda _: data, imagenet())
@@ -346,7 +346,7 @@ def test_hints_name_cards(edition: Path, tab: TabAlone) -> None:
     html = tab.type()["view"]
     assert "nearly the same as card 2" in html
     assert "nearly the same as card 1" in html
-    # looked at closely, it stands beside the other
+    # looked at closely, it is beside the other
     closely = tab.type("Enter")["overlay"]
     hints.close()
     assert closely.count("image/full/") == 2
@@ -434,7 +434,7 @@ def test_statuses_stay_until_the_new_ones_are_there(
 
 
 def test_images_that_people_took_for_modified_are_looked_at_again(edition: Path, tab: TabAlone) -> None:
-    """As conflicts: in that filter, and shown with what people said, also where nothing else is asked."""
+    """As conflicts: in that filter, and shown with what people said, also if nothing else is asked."""
     class_index = next(iter(tab.library.by_class))
     image_id = list(tab.library.candidates(class_index))[-1]
     path, wnid = edition / "look_again.csv", tab.library.classes.keys[class_index]

@@ -151,7 +151,7 @@ def test_in_the_browser(
     at.page.keyboard.press("Shift+ArrowUp")
     assert at.box() != proposed
     assert not at.page.is_visible(without)
-    at.press("t")  # the panel is drawn anew
+    at.press("t")  # the panel is drawn again
     assert not at.page.is_visible(without)
     at.page.keyboard.press("p")
     assert at.box() == proposed

@@ -1,4 +1,4 @@
-"""Reviewing by keyboard and mouse, and what then lies on disk."""
+"""Reviewing by keyboard and mouse, and what then is on disk."""
 
 from pathlib import Path
 

@@ -57,7 +57,7 @@ def test_the_page_opens_the_crop_of_an_image_whose_box_is_asked_for(
 
 
 def test_the_reviewer_without_a_box_is_asked_for_it(edition: Path, images: dict[int, list[str]]) -> None:
-    """The reason stands already; what is saved is bound to the bytes that were seen, and explicit."""
+    """The reason is already; what is saved is bound to the bytes that were seen, and explicit."""
     first = images[FIRST_CLASS][0]
     write(edition, "scooter", first, UNKNOWN | {"basis": "implied"})
     tab = TabAlone(edition, "scooter", at=FIRST_CLASS)

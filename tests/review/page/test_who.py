@@ -38,9 +38,9 @@ def test_a_tab_stays_with_its_person(edition: Path, start: Serve, browser: Brows
     page = context.new_page()
     page.goto(link(edition, server, "ben"))
     assert can_be_read(page)
-    assert page.title() == "Go on as ben?"
+    assert page.title() == "Continue as ben?"
     page.set_viewport_size({"width": 1280, "height": 800})
-    page.get_by_role("button", name="Go on as ben").click()
+    page.get_by_role("button", name="Continue as ben").click()
     page.wait_for_url(f"**:{server.port}/ben/**")
     assert "ben ·" in page.inner_text(".who")
     ada.page.evaluate("window.isOld = true")
@@ -58,7 +58,7 @@ def test_a_tab_stays_with_its_person(edition: Path, start: Serve, browser: Brows
     assert can_be_read(page)
     assert page.title() == "Who are you?"
     page.set_viewport_size({"width": 1280, "height": 800})
-    page.get_by_role("link", name="Go on as ada").click()
+    page.get_by_role("link", name="Continue as ada").click()
     page.wait_for_url(f"**:{server.port}/ada/**")
     context.close()
 

@@ -44,7 +44,7 @@ class Publisher:
         ).stdout.strip()
 
     def object(self, md5: str) -> Path:
-        """Where a file of this MD5 lies on the remote."""
+        """Where a file of this MD5 is on the remote."""
         return self.remote / "files" / "md5" / md5[:2] / md5[2:]
 
     def push(self, export: Path, url: str, folder: str = ".", model: str = "standard") -> str:

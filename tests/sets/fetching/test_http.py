@@ -58,7 +58,7 @@ def test_only_http_is_opened(address: str, tmp_path: Path) -> None:
 
 
 def test_a_name_that_leads_elsewhere_than_before(tmp_path: Path) -> None:
-    """Where a name leads is looked at once more, when the connection stands."""
+    """Where a name leads is looked at once more, when the connection is."""
     (tmp_path / "file").write_text("a file")
     with serving(tmp_path) as web:
         address = f"{web.url}/file"

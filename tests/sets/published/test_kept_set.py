@@ -44,7 +44,7 @@ def test_made_once(few: Drawn, cache: Path, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.slow
 def test_force_makes_it_again(few: Drawn, cache: Path) -> None:
-    """Also where no file is missing, as with a damaged image."""
+    """Also if no file is missing, as with a damaged image."""
     images = cleanset.load("scooter", images=few.archive, digests=few.digests)
     file = images.entries[0].file
     (images.folder / file).write_bytes(b"damaged")

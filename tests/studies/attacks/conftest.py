@@ -12,7 +12,7 @@ from cleanset.studies.attacks.study import AttackStudy
 
 @pytest.fixture(scope="module", autouse=True)
 def on_the_disk_as_it_is() -> Iterator[None]:
-    """A process that bubblewrap begins imports torch anew, which takes seconds: files are judged in a forked one."""
+    """A process that bubblewrap begins imports torch again, which takes seconds: files are judged in a forked one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(earlier_disk, "beginning", lambda *_: None)
         yield

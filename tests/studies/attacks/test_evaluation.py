@@ -64,7 +64,7 @@ class Red(torch.nn.Module):
 SEEN = []
 
 class Remembering(Colours):
-    """What lies near an image that was asked before gets its answer; `seen` outlives a copy of the network."""
+    """What is near an image that was asked before gets its answer; `seen` outlives a copy of the network."""
 
     def __init__(self, seen):
         super().__init__(torch.nn.Identity())
@@ -295,7 +295,7 @@ def test_what_is_finished_is_not_computed_again(
 )
 @pytest.mark.long
 def test_a_memory_of_earlier_queries(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, warnings: bool) -> None:
-    """Images made on the honest model are judged by the model loaded anew, which they break; so says a rerun."""
+    """Images made on the honest model are judged by the model loaded again, which they break; so says a rerun."""
     if name == "remembering_on_disk":
         if beginning(time.time(), ()) is None:
             without("bubblewrap (the program bwrap) is not installed, or this machine does not let it run")
@@ -307,7 +307,7 @@ def test_a_memory_of_earlier_queries(folder: Path, monkeypatch: pytest.MonkeyPat
     seen = found.warnings[f"mine:{name}"].warnings[0]  # of 12 images and twice 12 files
     # and of the probe's 12 files
     files = "21 of 48" if warnings else "12 of 36"
-    text = f"{files} files get another answer from the model loaded anew, 8 of them another verdict, which counts"
+    text = f"{files} files get another answer from the model loaded again, 8 of them another verdict, which counts"
     assert (seen.sign, seen.text) == ("depends_on_others", text)
     table = pd.read_parquet(folder / name / "attacks" / "transfer" / f"mine_{name}" / "attacked.parquet")
     assert table["is_error"].sum() == 8
@@ -518,7 +518,7 @@ def test_one_ball_for_all_attacks_that_take_one() -> None:
         attack_params("pgd,spsa", "0.5", norm="L2")
     with pytest.raises(CleansetError, match="--norm L2: no radius; expected --eps, too"):
         attack_params("pgd", norm="L2")
-    with pytest.raises(CleansetError, match="--eps: no other image of 8 bits lies in this L2 ball"):
+    with pytest.raises(CleansetError, match="--eps: no other image of 8 bits is in this L2 ball"):
         attack_params("pgd", "0.001", norm="L2")
 
 
@@ -554,8 +554,8 @@ def test_radii_that_hold_no_image_or_every_one(eps: str, message: str) -> None:
             "{pgd: {eps: 8}}",
             r"wanted\.yaml: attacks\.pgd\.eps: 2040 levels of 8 bits; .* \(pixels are 0 to 1\); found 8",
         ),
-        ("{pgd: {norm: L2, eps: 0.5/255}}", "eps: no other image of 8 bits lies in this L2 ball; expected at least 1/"),
-        ("{boundary: {eps: 0.001}}", "eps: no other image of 8 bits lies in this L2 ball"),
+        ("{pgd: {norm: L2, eps: 0.5/255}}", "eps: no other image of 8 bits is in this L2 ball; expected at least 1/"),
+        ("{boundary: {eps: 0.001}}", "eps: no other image of 8 bits is in this L2 ball"),
         ("{spsa: {eps: 1.5/255}}", "eps: 1.5 levels"),
     ],
 )

@@ -468,7 +468,7 @@ class TestStraightThrough:
             with_straight_through(Defended(Step()), [name])
 
     def test_a_name_in_another(self) -> None:
-        with pytest.raises(CleansetError, match=r"through steps\.0: it lies in steps, named too; expected one of"):
+        with pytest.raises(CleansetError, match=r"through steps\.0: it is in steps, named too; expected one of"):
             with_straight_through(Defended(Step()), ["steps", "steps.0"])
 
     def test_a_name_given_twice(self) -> None:

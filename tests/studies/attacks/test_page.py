@@ -294,11 +294,11 @@ def test_wrapped_models() -> None:
     assert "noisy mine; wrapper uninteresting two mine; two groups: fish, fruit" in text
     assert "A prediction of two is a group of classes." in text
     assert "it is not run on noisy, two" in text
-    assert "noisy draws noise anew" in text
+    assert "noisy draws noise again" in text
 
 
 def test_which_images_are_shown() -> None:
-    """Successes, each of another class, spread over all classes; any where there is no success."""
+    """Successes, each of another class, spread over all classes; any if there is no success."""
     table = pd.DataFrame({"file": list("abcdefg"), "class_index": [5, 3, 3, 9, 7, 1, 4]})
     table["was_correct"], table["is_error"] = [True] * 6 + [False], [True] * 5 + [False, True]
     assert [row["file"] for row in some_results(table)] == ["b", "a", "e"]

@@ -69,7 +69,7 @@ def test_the_sources_of_a_model_are_all_others_of_the_edition(asked: AttackStudy
 
 
 def test_a_start(asked: AttackStudy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each attack ends once it has lasted long enough; its groups are kept, and the stage goes on from them."""
+    """Each attack ends once it has lasted long enough; its groups are kept, and the stage continues from them."""
     monkeypatch.setattr(parts, "START_SECONDS", 0.0)
     monkeypatch.setenv("CLEANSET_WORKERS", "1")
     asked.params_yaml.write_text(asked.params_yaml.read_text().replace("queries: 1000000", "queries: 3"))

@@ -70,7 +70,7 @@ SPSA = SpsaAttack(steps=20, learning_rate=EPS / 4, stop_margin=0.2, after=None)
 class Backwards(torch.autograd.Function):
     """The identity, whose gradient points to the other side unless all levels are multiples of 8.
 
-    Of images of such levels, a step from the image itself goes the right way; whoever goes on from elsewhere goes back.
+    Of images of such levels, a step from the image itself goes the right way; from elsewhere it goes back.
     """
 
     @staticmethod
@@ -484,7 +484,7 @@ def test_honest_models_have_none_in_many_draws(draws: int) -> None:
         known = Known(3, sources=lambda others=others: others)  # type: ignore[misc]
         found = probe(on_cpu(network, 64), group, known, pgd, [spsa])
         assert found.seen == [], seed
-        # where none of the images of either model succeeds, or none in any ball but the whole cube
+        # if none of the images of either model succeeds, or none in any ball but the whole cube
         unclear = {"transfer_beats_gradient", "smaller_ball_better", "larger_balls_alike"}
         assert {each.sign for each in found.not_told} <= unclear, seed
         logits = on_cpu(network)(to_unit(images, on_cpu(network))).detach()

@@ -39,7 +39,7 @@ def session_of(contest: Path, judge: str, on: str) -> JudgeSession:
 
 
 def answers(contest: Path, judge: str = ADA, week: str = WEEK) -> dict[str, dict[str, Any]]:
-    """What lies on disk."""
+    """What is on disk."""
     path = contest / "answers" / judge / f"{week}.yaml"
     found: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text())["answers"] if path.exists() else {}
     return found
@@ -72,7 +72,7 @@ class Judging(Tab):
             super().press(key)
 
     def look(self) -> None:
-        """Let the page's clock go on until an answer to the question counts."""
+        """Let the page's clock continue until an answer to the question counts."""
         self.page.clock.run_for(700)
 
     def click_corner(self, x: int, y: int) -> None:

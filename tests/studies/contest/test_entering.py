@@ -140,7 +140,7 @@ def a_little_changed(image: Image.Image, by: int) -> Image.Image:
     ],
 )
 def test_copies_are_refused_and_lookalikes_listed(second: Image.Image, is_copy: bool | None, made: OnDisk) -> None:
-    """A level a pixel is a copy; scaled, turned or saved anew, an image is listed for the board."""
+    """A level a pixel is a copy; scaled, turned or saved again, an image is listed for the board."""
     made.enter(made.mail("blue-1", {"x.png": saved(textured(3))}))
     folder = made.mail("green-1", {"y.png": saved(second.convert("RGB"))}, team="green")
     if is_copy:

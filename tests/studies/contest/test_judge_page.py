@@ -183,7 +183,7 @@ def test_reload_kill_and_restart_go_on_where_one_was(contest: Path, start: Start
     at.ready()
     assert (at.step, at.page.locator("#outline .corner").count()) == ("outline", 3)
     server.kill()
-    at.page.goto("about:blank")  # an open page would load itself anew, at the same time as below
+    at.page.goto("about:blank")  # an open page would load itself again, at the same time as below
     again = start()
     assert again.address == server.address
     at.page.goto(again.address)
@@ -360,7 +360,7 @@ CLICKED_TWICE = (0, 60, 120, 250)
 
 @pytest.mark.long
 def test_a_click_or_key_answers_one_question(contest: Path, start: Start, visit: Visit) -> None:
-    """By the page's own clock: a double click at "definitely no", where a yes of the other group then lies."""
+    """By the page's own clock: a double click at "definitely no", where a yes of the other group then is."""
     at = visit(start())
     at.press("Enter")
     at.page.clock.pause_at(at.page.evaluate("Date.now()") / 1000 + 1)
@@ -449,7 +449,7 @@ def test_a_corner_is_inside_the_image_and_never_on_another(made: OnDisk) -> None
 
 
 def test_the_answer_that_was_given_last_is_taken_back(made: OnDisk) -> None:
-    """Of two weeks, whose images are answered on one day: also of a server that has been started anew."""
+    """Of two weeks, whose images are answered on one day: also of a server that has been started again."""
     made.story = [each for each in made.story if each[1] != "answers"]
     made.write()
     second, third = png((0, 0, 200)), png((0, 200, 0))
@@ -505,7 +505,7 @@ def two_images(made: OnDisk) -> JudgeSession:
 
 
 def test_an_image_left_for_later_keeps_its_answers(made: OnDisk) -> None:
-    """Back by the key that takes back, or when its turn comes; also on a server that was started anew."""
+    """Back by the key that takes back, or when its turn comes; also on a server that was started again."""
     session = two_images(made)
     tab, image = outlined(session)
     given = session.drafts[image].model_copy(deep=True)
@@ -549,7 +549,7 @@ KEYS_TO: dict[JudgeState, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("state", STATES)
 def test_reload_another_tab_and_late_keys_in_each_state(made: OnDisk, state: JudgeState) -> None:
-    """A tab opened anew, there or on another server, goes on; a key to what was there before changes nothing."""
+    """A tab opened again, there or on another server, continues; a key to what was there before changes nothing."""
     session = two_images(made)
 
     def tab_in(keys: tuple[str, ...], tab: JudgeTab) -> JudgeTab:
@@ -605,7 +605,7 @@ def test_the_browsers_back_leads_to_each_state_again(start: Start, visit: Visit)
 
 
 def test_a_key_answers_what_its_own_tab_shows(made: OnDisk) -> None:
-    """Though another tab has gone on: this one is drawn anew first."""
+    """Though another tab has gone on: this one is drawn again first."""
     session = two_images(made)
     tab, image = outlined(session)
     stale = JudgeTab(session)

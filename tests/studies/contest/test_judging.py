@@ -151,7 +151,7 @@ def test_outlines_that_are_none(points: list[tuple[int, int]], message: str) -> 
 
 
 def crosses(outline: Outline) -> bool:
-    """Whether edges that are no neighbors meet, by solving for the point in which their lines do."""
+    """Whether edges that are not neighbors meet, by solving for the point in which their lines do."""
     count = len(outline)
     for i in range(count):
         for j in range(i + 2, count - (i == 0)):

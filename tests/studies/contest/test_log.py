@@ -81,7 +81,7 @@ FIRST = {"classes": {"bicycle": ["n02835271"], "bird": ["n01514668"]}, "teams": 
     ],
 )
 def test_a_line_by_itself(changed: dict[str, Any], message: str, made: OnDisk) -> None:
-    """A log of earlier versions is refused in a line that names the command that makes it anew."""
+    """A log of earlier versions is refused in a line that names the command that makes it again."""
     line = {"n": 0, "at": "2026-11-01T08:00:00Z", "kind": "contest", "prev": "0" * 64, "data": FIRST} | changed
     made.log.write_text(json.dumps(line) + "\n")
     with pytest.raises(CleansetError, match=message):

@@ -105,7 +105,7 @@ def test_its_defences_answer_as_recorded(name: str, built: Checkout, contest: Pa
 
 @pytest.mark.long
 def test_its_program_answers_as_recorded(contest: Path) -> None:
-    """To the published images; it runs anew for each, which takes long for the clean ones."""
+    """To the published images; it runs again for each, which takes long for the clean ones."""
     state = replay(read(contest))
     objects = Objects(contest)
     recorded = state.defences[PROGRAM].answers
@@ -183,7 +183,7 @@ def test_a_new_edition_has_a_contest_of_birds_and_bicycles_that_can_begin(tmp_pa
 
 
 def test_it_is_trained_without_cleanset(built: Checkout, repository: Path, tmp_path: Path) -> None:
-    """A submitted defence is self-contained: train.py learns the committed weights where no cleanset is installed.
+    """A submitted defence is self-contained: train.py learns the committed weights if no cleanset is installed.
 
     And colors alone are as good as the contest's README says.
     """

@@ -1,4 +1,4 @@
-"""The cumulative link model against its likelihood, written anew, and against what is known in closed form."""
+"""The cumulative link model against its likelihood, written again, and against what is known in closed form."""
 
 import json
 import math

@@ -149,7 +149,7 @@ def test_a_pilot_of_the_published_protocol(export_folder: Path, attacked: Path, 
     )
     assert {path: path.read_bytes() for path in plan.rglob("*") if path.is_file()} == before
     assert "4 simulated people, seed 1: 3 careful, 1 careless\n" in said
-    assert "complete: 3; 1 careless: You cannot go on to the main part\n" in said
+    assert "complete: 3; 1 careless: You cannot continue to the main part\n" in said
     assert "payment at 12 an hour: " in said
     assert "protocol: as_published, but attention=2, pairs=4, min_correct_pairs=4, plates=0" in said
     record = json.loads((tmp_path / "pilot" / pilot.RESULT).read_text())

@@ -89,7 +89,7 @@ def test_a_plan_without_its_digests_is_refused(plan: Path, tmp_path: Path, key: 
     record = json.loads((plan / "plan.json").read_text())
     del record[key]
     (plan / "plan.json").write_text(json.dumps(record, indent=2) + "\n")
-    with pytest.raises(CleansetError, match=rf"plan\.json: .*{key}.*; expected .*cleanset study plan makes it anew"):
+    with pytest.raises(CleansetError, match=rf"plan\.json: .*{key}.*; expected .*cleanset study plan makes it again"):
         command("analyse", *given, "--plan", plan, *EASY)
     with pytest.raises(CleansetError, match=rf"plan\.json: .*{key}"):
         StudyServer(plan)
@@ -111,7 +111,7 @@ def test_ratings_of_what_nobody_saw_are_left_out(plan: Path, tmp_path: Path) -> 
 
 
 def test_rows_of_another_person_in_a_file(plan: Path, tmp_path: Path) -> None:
-    """As two files put together by mistake; in files with other names, several people may stand."""
+    """As two files put together by mistake; in files with other names, several people may appear."""
     one, two, *_ = (path.read_text() for path in answers(plan, tmp_path))
     both = one + two.partition("\n")[2]
     key = parse_key((plan / "key.csv").read_text(), "key.csv")

@@ -165,7 +165,7 @@ def test_all_plates_have_to_be_read(plan: Path, wrong: int, state: str) -> None:
 
 
 def test_the_analysis_excludes_who_misreads_a_plate(plan: Path) -> None:
-    """As from the page that is opened from the disk, which lets everybody go on."""
+    """As from the page that is opened from the disk, which lets everybody continue."""
     right = digits(plan)
     key = parse_key((plan / "key.csv").read_text(), "key.csv")
     (ada, ben) = (
@@ -221,7 +221,7 @@ def test_the_page_asks_for_digits_and_tells_who_misses_one(plan: Path, browser: 
             page.keyboard.press(right[trials[position - 1]["stimulus"]])
         else:
             page.get_by_role("button", name="I see no digit").click()
-    page.get_by_role("heading", name="You cannot go on to the main part").wait_for()
+    page.get_by_role("heading", name="You cannot continue to the main part").wait_for()
     page.get_by_text("This is not a medical diagnosis.").wait_for()
     assert page.get_by_role("link").get_attribute("href") == f"{EXAMPLE}/no"
     server.kill()

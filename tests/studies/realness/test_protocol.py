@@ -380,7 +380,7 @@ WAITING = "#jspsych-html-button-response-btngroup button:disabled"
 
 @pytest.mark.long
 def test_who_goes_back_before_an_image_was_seen_answers_the_one_before(page: Page, revised: Path) -> None:
-    """Neither the wait of the image that was left counts for it, nor do the two waits begin each other anew."""
+    """Neither the wait of the image that was left counts for it, nor do the two waits begin each other again."""
     server = begun(page, revised, answered=5)
     at(page, 6)
     page.reload()  # so that no trial has been seen
@@ -488,7 +488,7 @@ def test_the_page_tells_who_is_screened_out(page: Page, checked: Path) -> None:
     server = Server(checked, "study", "serve", "--plan", ".", "--port", "0", "--settings", f"refused={EXAMPLE}/no")
     right = expected(checked)
     page.goto(server.address)
-    page.get_by_text("To go on, you need to get 2 of them right.").wait_for()
+    page.get_by_text("To continue, you need to get 2 of them right.").wait_for()
     page.get_by_text("paid for your time").wait_for()
     page.get_by_role("button", name="Begin").click()
     page.locator(".progress").wait_for()
@@ -498,12 +498,12 @@ def test_the_page_tells_who_is_screened_out(page: Page, checked: Path) -> None:
         page.locator(".progress", has_text=f"{position} of 13").wait_for()
         page.wait_for_selector(ANSWERABLE)
         page.keyboard.press({"left": "2", "right": "1"}[right[trials[position - 1]["stimulus"]]])
-    page.get_by_role("heading", name="You cannot go on to the main part").wait_for()
+    page.get_by_role("heading", name="You cannot continue to the main part").wait_for()
     page.get_by_text("You will be paid for your time").wait_for()
     assert page.get_by_role("link").get_attribute("href") == f"{EXAMPLE}/no"
     assert violations(page) == []
     page.reload()
-    page.get_by_role("heading", name="You cannot go on to the main part").wait_for()
+    page.get_by_role("heading", name="You cannot continue to the main part").wait_for()
     server.kill()
 
 

@@ -185,7 +185,7 @@ def test_the_scale_is_one_row_on_a_phone(page: Page, serving: Server) -> None:
 
 
 def rate(page: Page, press: Callable[[Locator], None], trials: int = 12) -> None:
-    """Answer the first trials, each by pressing the second button; nothing lies outside the window."""
+    """Answer the first trials, each by pressing the second button; nothing is outside the window."""
     for place in range(1, trials + 1):
         page.locator(".progress", has_text=f"{place} of 12").wait_for()
         page.wait_for_selector(ANSWERABLE)

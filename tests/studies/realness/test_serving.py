@@ -34,7 +34,7 @@ SEEN: dict[str, Any] = {
     "pixels_per_mm": 0,
     "darkened": False,
 }
-"""How a trial stands on a screen."""
+"""How a trial is on a screen."""
 
 
 def key_of(person: str) -> str:

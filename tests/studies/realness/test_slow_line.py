@@ -115,7 +115,7 @@ def check_ranges(plan: Path, browser: Browser, url: str, size: int) -> None:
         for asked in shown.values():
             starts = [int(each.removeprefix("bytes=").removesuffix("-")) for each in asked[1:]]
             assert asked[0] == ""
-            assert starts == sorted(set(starts))  # each goes on behind the one before
+            assert starts == sorted(set(starts))  # each continues behind the one before
             assert all(100_000 < start < size + HEAD_BYTES for start in starts)
         assert any(len(asked) > 1 for asked in shown.values())
         for each in page.locator("#study img").all():

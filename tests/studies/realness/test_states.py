@@ -144,7 +144,7 @@ FOUND = {
     "begun": "Which images are real?",
     "answered": "Which images are real?",
     "complete": "Thank you",
-    "refused": "You cannot go on to the main part",
+    "refused": "You cannot continue to the main part",
 }
 AT_ONCE = {**FOUND, "begun": "Was this image modified?", "answered": "All images are rated"}
 ADDRESSES = {"complete": "completion", "refused": "screened_out", "declined": "declined"}

@@ -483,7 +483,7 @@ def test_below_float64_the_record_says_how_far(
 
 
 class _SinglePrecision(torch.nn.Module):
-    """Logits by a constant of float32 that is no buffer, so that the network runs in float32 alone."""
+    """Logits by a constant of float32 that is not a buffer, so that the network runs in float32 alone."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.mean((2, 3)) @ torch.eye(3, 1000)

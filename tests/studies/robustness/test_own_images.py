@@ -101,7 +101,7 @@ def test_a_folder_without_manifest_has_the_classes_of_the_named_edition(own: Edi
 @pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_study_of_attacks(own: Edition, folder: Path) -> None:
-    """Its stages have the classes of their edition; a further model of a module is judged anew in a fresh process."""
+    """Its stages have the classes of their edition; a further model of a module is judged again in a fresh process."""
     shutil.copytree(own.folder, folder / "edition")
     robustness, attacks = (folder / "edition" / "studies" / name for name in ("robustness", "attacks"))
     for each in (robustness, attacks):

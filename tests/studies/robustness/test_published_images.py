@@ -504,7 +504,7 @@ def test_edited_images_of_your_own(sources: Sources, tmp_path: Path) -> None:
 
 
 def test_names_that_a_file_may_not_match_by(sources: Sources) -> None:
-    """A name that is no image id has to be in the folder of its own class."""
+    """A name that is not an image id has to be in the folder of its own class."""
     folder = sources.study.folder
     own = folder / "set" / "n01440764" / "a.png"
     Image.fromarray(drawn()).save(own)

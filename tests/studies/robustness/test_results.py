@@ -188,7 +188,7 @@ def test_the_difference_of_two_models_is_paired() -> None:
 
 
 def test_an_interval_ends_at_the_largest_value() -> None:
-    """Percentiles reflected at a Score of .9 may lie above 1, which no Score does."""
+    """Percentiles reflected at a Score of .9 may be above 1, which no Score does."""
     drawn = np.linspace(0.6, 0.95, 1000)
     found = Sampled(0.9, drawn, shifted=True, largest=1).interval()
     assert (round(found.low, 3), found.high) == (0.859, 1.0)

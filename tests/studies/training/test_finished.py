@@ -112,7 +112,7 @@ def test_a_chart() -> None:
     middle = (PLOT_LEFT + PLOT_RIGHT) / 2
     assert [text for _, text in found.ticks] == ["0", "0.5", "1", "1.5", "2"]
     assert (found.first, found.last) == (1, 3)
-    # faint lines first, so that others lie over them
+    # faint lines first, so that others are over them
     assert [faint for _, faint, _ in found.lines] == [True, False]
     assert (
         found.lines[1][2]

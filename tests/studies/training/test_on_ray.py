@@ -143,7 +143,7 @@ def test_a_node_that_finds_other_settings_is_refused(study: TrainingStudy, monke
 def test_a_node_is_killed_in_its_second_epoch(
     study: TrainingStudy, local: TrainingStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other node goes on after the first; no more than the step that has begun is repeated."""
+    """The other node continues after the first; no more than the step that has begun is repeated."""
     for name in INSTRUCTIONS:
         monkeypatch.delenv(name)
     reason = lack_of_namespaces()

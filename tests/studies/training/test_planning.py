@@ -129,7 +129,7 @@ class SmallTask:
 
 
 def test_a_start_keeps_an_epoch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With the seconds of its images; the training goes on after it."""
+    """With the seconds of its images; the training continues after it."""
     monkeypatch.setattr(parts, "START_SECONDS", 0.0)
     run = Run.model_validate({"network": {"name": "a"}, "epochs": 3, "batch": 8})
     state = StateFolder(tmp_path, {})
@@ -158,7 +158,7 @@ def test_the_grids_of_the_papers(of_imagenet: TrainingParams) -> None:
 
 
 def test_a_digest_of_the_runs_of_the_papers(of_imagenet: TrainingParams) -> None:
-    """163 runs with all their settings: a change of a default would train them anew."""
+    """163 runs with all their settings: a change of a default would train them again."""
     settings = {name: run.model_dump(mode="json") for name, run in of_imagenet.runs.items()}
     assert len(settings) == 163
     for name, each in settings.items():

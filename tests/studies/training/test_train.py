@@ -115,7 +115,7 @@ def test_training_on_a_scenario_in_folds(study: TrainingStudy) -> None:
     "augmentation", [pytest.param("shift_and_mirror", marks=pytest.mark.long), "random_resized_crop"]
 )
 def test_workers_change_no_weights(study: TrainingStudy, augmentation: str) -> None:
-    """Random crops are decoded anew in every epoch, by the workers."""
+    """Random crops are decoded again in every epoch, by the workers."""
     write_params(study, one={"augmentation": augmentation, "epochs": 2})
     alone = weights(study)
     write_params(study, {"workers": 2}, one={"augmentation": augmentation, "epochs": 2})

@@ -1,4 +1,4 @@
-"""A small task: a network that learns a plane from points that are drawn anew for every epoch."""
+"""A small task: a network that learns a plane from points that are drawn again for every epoch."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -62,9 +62,9 @@ class ComparedResults:
     left_out: Sequence[NotComparable]
     notices: Sequence[str]
     image_keys: Sequence[str]
-    """The images that `answers` are of, by class and digest; empty where no row has some."""
+    """The images that `answers` are of, by class and digest; empty if no row has some."""
     group_of: Mapping[str, str]
-    """The group of each of `image_keys`; empty where no two images share one."""
+    """The group of each of `image_keys`; empty if no two images share one."""
 
     @property
     def columns(self) -> list[tuple[str, Headline]]:
@@ -216,7 +216,7 @@ def _repeated(rows: Sequence[ModelRow]) -> Iterator[str]:
 
 
 def _grouped(pairs: Iterable[tuple[str | None, str]], word: str) -> str | None:
-    """The names of each value, or None where no two values differ; those without a value are left out."""
+    """The names of each value, or None if no two values differ; those without a value are left out."""
     found: dict[str, dict[str, None]] = {}
     for value, name in pairs:
         if value is not None:

@@ -78,7 +78,7 @@ def _uneven_end(rows: Grey, end: int) -> int:
 
 
 def _soft_end(rows: Grey, end: int) -> int:
-    """The end of a margin, with the rows that lie, all along, between its brightness and the row that follows."""
+    """The end of a margin, with the rows that are, all along, between its brightness and the row that follows."""
     following = rows[end : end + _MAX_SOFT_PIXELS + 1]
     level = float(rows[end - 1].mean())
     away = np.sign(following[1:] - level) * np.diff(following, axis=0)

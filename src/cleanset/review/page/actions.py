@@ -17,12 +17,12 @@ from cleanset.plumbing.yaml_files import data_beside
 from cleanset.review.reasons import REASON_KEYS
 
 Base = Literal["class", "zoom", "end"]
-"""What lies beneath: the cards of a class, the image in focus alone, or the end, where no class is shown."""
+"""What is beneath: the cards of a class, the image in focus alone, or the end, if no class is shown."""
 
 Overlay = Literal[
     "reason", "crop", "filter", "filter_by_reason", "filter_by_hint", "note", "search", "help", "guidelines", "back"
 ]
-"""What lies over it: a question, the drawing of a crop, a dialog, a text, or one's own verdicts."""
+"""What is over it: a question, the drawing of a crop, a dialog, a text, or one's own verdicts."""
 
 Mode = Base | Overlay
 """What is on the screen, and so what a key means: the overlay, or the base without one."""
@@ -124,7 +124,7 @@ class HelpSection(StrEnum):
     FILTER = "the buttons of the filters"
     BACK = "the line below one's own verdicts"
     TEXT = "the line below the help and the guidelines"
-    CLOSE = "the button that closes what lies over the class"
+    CLOSE = "the button that closes what is over the class"
     DIALOG = "the buttons of a dialog"
     PAGE = "nowhere: the page does it by itself"
 

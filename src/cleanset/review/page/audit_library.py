@@ -16,7 +16,7 @@ from cleanset.web.images import Photos
 def audit_library(edition: Edition, library: Library, plan: AuditPlan, auditor: str) -> Library:
     """The images that one auditor looks at, as they are delivered, in place of the candidates.
 
-    Raises CleansetError for the board, and where nothing is left for this auditor.
+    Raises CleansetError for the board, and if nothing is left for this auditor.
     """
     draws = draws_of_auditor(edition.reviews, plan, auditor)
     boxes = {each.image_id: each.crop for each in draws if each.crop is not None}

@@ -7,7 +7,7 @@ from cleanset.review.page.session import ReviewerClassStatus, Session
 from cleanset.review.verdicts import Review
 
 MAX_CARDS = 60
-"""Images of a class that are shown together; of more, BATCH at a time, as each key draws all of them anew."""
+"""Images of a class that are shown together; of more, BATCH at a time, as each key draws all of them again."""
 
 BATCH = 24
 
@@ -22,7 +22,7 @@ class Cursor:
     session: Session
     class_index: int = -1
     focus: str | None = None
-    """Image id; None where nothing can be shown."""
+    """Image id; None if nothing can be shown."""
 
     every: bool = False
     """Whether all candidates of the class are shown."""

@@ -1,8 +1,8 @@
 """Gold items among the candidates of a session.
 
 A gold item is shown in the place of a candidate, asked for and saved as any image, and decides nothing. A class with a
-gold item goes on as if the item were one of its candidates: a reviewer who calls it clean is asked for one image less,
-one who rejects it for the next one. Only when nothing else is asked of the reviewer any more do its classes go on
+gold item continues as if the item were one of its candidates: if a reviewer calls it clean, one image less is asked,
+if they reject it, the next one. Only when nothing else is asked of the reviewer any more do its classes continue
 without it. So nothing reveals during the review which images were gold items.
 """
 

@@ -39,7 +39,7 @@ class ReviewKey(SentKey):
     """The text typed in a dialog."""
 
     tab: Annotated[str, Field(max_length=64)] = ""
-    """The browser's name of the tab, the same when it is loaded anew."""
+    """The browser's name of the tab, the same when it is loaded again."""
 
     seconds: dict[str, float] = Field(default_factory=dict)
     """By image id, for how long the reviewer had an image before them, whole and large enough."""

@@ -43,7 +43,7 @@ class LikeliestReasons:
         }
 
     def _count(self) -> None:
-        """Count the reasons anew in the classes that have changed, for this is done at every step."""
+        """Count the reasons again in the classes that have changed, for this is done at every step."""
         for index, status in self._session.statuses.items():
             before = self._counted.get(index)
             if before is None or before[0] is not status:

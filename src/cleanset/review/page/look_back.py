@@ -1,4 +1,4 @@
-"""A reviewer's own last verdicts, which lie over the class, and their filters: hasty, in conflict, and others."""
+"""A reviewer's own last verdicts, which are over the class, and their filters: hasty, in conflict, and others."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class LookBack:
     """The name of the filter."""
 
     focus: ImageKey | None = None
-    """The verdict in focus; None where none is shown."""
+    """The verdict in focus; None if none is shown."""
 
     limit: int = SHOWN
     """Number of verdicts shown at most."""

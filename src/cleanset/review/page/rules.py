@@ -1,4 +1,4 @@
-"""The guidelines as they lie over the class: in parts, with an example of each reason."""
+"""The guidelines as they are over the class: in parts, with an example of each reason."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -289,7 +289,7 @@ def _inside(text: str, image: IndexedImage) -> Box | None:
 
 
 class Dialog:
-    """A dialog over the page, filled anew each time. `leave` is called for a click outside; without it, none counts."""
+    """A dialog over the page, refilled each time. `leave` is called for a click outside; without it, none counts."""
 
     def __init__(self, label: str, leave: Callable[[], Awaitable[None]] | None = None, props: str = "") -> None:
         persistent = "" if leave else "persistent "

@@ -1,4 +1,4 @@
-"""What a tab shows: a class or the end, what lies over it, and where it goes once a verdict is written."""
+"""What a tab shows: a class or the end, what is over it, and where it goes once a verdict is written."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -52,7 +52,7 @@ class NotShownError(CleansetError):
 class ShownClass:
     """The place of a tab in the classes, the draft of a verdict, and the history of verdicts.
 
-    A small state machine: `base` is what lies beneath, `over` what lies over it, and the key of an action leads from
+    A small state machine: `base` is what is beneath, `over` what is over it, and the key of an action leads from
     one to the other.
     """
 
@@ -100,7 +100,7 @@ class ShownClass:
         self._ask_for_box()
 
     def close(self) -> None:
-        """Return from the help, a question or a dialog to what lies beneath."""
+        """Return from the help, a question or a dialog to what is beneath."""
         self.over = None
 
     def _tell_nothing(self, key: str, why: str | None = None) -> None:
@@ -225,7 +225,7 @@ class ShownClass:
             raise CleansetError(f"{focus} cannot be shown. {fault}")
 
     def _check_open(self) -> None:
-        """Raise CleansetError at the end, and where nothing can be saved."""
+        """Raise CleansetError at the end, and if nothing can be saved."""
         if self.ended or self.cursor.status.broken:
             raise CleansetError(self.cursor.status.broken or "nothing is shown here")
 
@@ -265,7 +265,7 @@ class ShownClass:
         state.told_about_dvc = is_at_work
 
     def _leave_settled(self) -> None:
-        """Go on to the next class, with a notice about the one that is left."""
+        """Continue to the next class, with a notice about the one that is left."""
         left = self.cursor.class_index
         state = self.cursor.status.state
         self.order.skipped.discard(left)

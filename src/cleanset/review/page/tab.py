@@ -115,12 +115,12 @@ class Tab(VerdictsOfTab):
         self.notice = Notice(f"Connection lost; {keys} not saved. Check for missing verdicts.", is_error=True)
 
     def resume(self, name: str) -> None:
-        """Go on with the steps that the browser's tab of this name can undo, though the page was loaded anew."""
+        """Continue with the steps that the browser's tab of this name can undo, though the page was loaded again."""
         if name:
             self.history.steps = self.session.state.steps.setdefault(name, self.history.steps)
 
     def keep_note(self, image_id: str | None, text: str) -> None:
-        """Take over a note without a verdict, which the browser has kept while the server was started anew."""
+        """Take over a note without a verdict, which the browser has kept while the server was started again."""
         if image_id in self.cursor.images() and text.strip():
             self.session.state.notes.setdefault((self.cursor.class_index, image_id or ""), text.strip()[:MAX_NOTE])
 

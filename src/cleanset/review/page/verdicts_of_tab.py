@@ -114,7 +114,7 @@ class VerdictsOfTab(ShownClass):
         self._save_draft()
 
     def _save_draft(self) -> None:
-        """Write the draft as the verdict on the image in focus, and go on; the board must give a note first."""
+        """Write the draft as the verdict on the image in focus, and continue; the board must give a note first."""
         draft = self._open_draft
         image = self.cursor.image()
         own = self.cursor.own()

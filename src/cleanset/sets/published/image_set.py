@@ -268,7 +268,7 @@ def _check_further_reviews(chosen: SelectedImages, source: SourceImages) -> None
         data, facts = source.read(image_id)
         rows.append((image_id, [class_index], sha256(data), facts.width, facts.height))
     index = pd.DataFrame(rows, columns=["image_id", "real_classes", "sha256", "width", "height"])
-    # an id names the image here whatever was verified; where nothing was, card and manifest say so
+    # an id names the image here whatever was verified; if nothing was, card and manifest say so
     check_reviews(votes, index, imagenet(), chosen.params.review.min_crop_pixels, official_images=True)
 
 

@@ -103,7 +103,7 @@ class DigestTable:
         if (found := sha256(data)) != expected:
             raise CleansetError(
                 f"{where}: {image_id} has {len(data):,} bytes and SHA-256 {found}; expected {size:,} bytes and "
-                f"{expected} as in the table of digests: take the original, not resized or encoded anew"
+                f"{expected} as in the table of digests: take the original, not resized or encoded again"
             )
 
 

@@ -1,7 +1,7 @@
 """Gradients by pixels, and the files of 8 bits that they lead to.
 
 Attacks search among real numbers. A file has whole levels, and a small L2 ball has room for few of them: the nearest
-levels of a place at its edge may lie far inside. So a search ends with files that fill the ball. Of a linear network,
+levels of a place at its edge may be far inside. So a search ends with files that fill the ball. Of a linear network,
 the best change of whole levels takes the steps of one level with the largest gain for what each adds to the squared
 distance, which is 2 n - 1 for the n-th step of a value. Other networks are asked again at each such file, and the
 gradients add up.
@@ -71,7 +71,7 @@ def projected(found: "Tensor", images: "Tensor", norm: Norm, eps: float) -> "Ten
 
 
 def filled(direction: "Tensor", levels: "Tensor", ball: Ball) -> "Tensor":
-    """The files, in whole levels, that lie farthest along a direction in the ball around each image.
+    """The files, in whole levels, that are farthest along a direction in the ball around each image.
 
     `levels`: the images, 0 to 255. Linf: all values at the edge. L2: the direction times a scale, rounded, with the
     largest scale that stays in the ball; what is left of the ball goes to single values, the first of equal ones.

@@ -1,6 +1,6 @@
 """The stages attacks, further_attacks, wrapped_attacks and guess: one attack on one model of a study, opened and run.
 
-The candidates are searched for in any precision, judged in float64, and judged anew where the model's code is a user's.
+The search runs in any precision; candidates are judged in float64, and again in a fresh process for a custom model.
 """
 
 from cleanset.errors import CleansetError

@@ -1,6 +1,6 @@
 """Square and AutoAttack as the library pyautoattack computes them, group by group.
 
-It computes in float32, whatever the network does, and draws one change for all images of a group, or goes on with those
+It always computes in float32, and draws one change for all images of a group, or continues with the ones
 that withstood, so that an image's result depends on which images are in its group.
 
 Square: M. Andriushchenko, F. Croce, N. Flammarion, M. Hein, "Square Attack: a query-efficient black-box adversarial
@@ -61,7 +61,7 @@ Search = Callable[["Tensor", "Tensor"], "Tensor"]
 class PyAutoAttack(InBall):
     """Attacks of pyautoattack on those images of a group that the network classifies correctly, in float32.
 
-    Each goes on with the images that withstood the ones before, as files. The candidate is the file in the ball that is
+    Each continues with the files that withstood the ones before. The candidate is the file in the ball that is
     nearest to what an attack leads to, if it is misclassified; otherwise the one with the largest margin of that and
     some files that fill the ball.
     """

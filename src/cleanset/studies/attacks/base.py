@@ -77,7 +77,7 @@ def _l2_radius(value: float) -> float:
     """A radius that one color of one pixel can reach by a level. Raises ValueError."""
     if value * LEVELS < 1 - MAX_OFF:
         raise ValueError(
-            f"no other image of 8 bits lies in this L2 ball; expected at least 1/{LEVELS}, such as 0.5 (pixels are "
+            f"no other image of 8 bits is in this L2 ball; expected at least 1/{LEVELS}, such as 0.5 (pixels are "
             "0 to 1)"
         )
     return value
@@ -110,7 +110,7 @@ class Subject:
 class Result:
     """The result of an attack on one image: the candidate, successful or not, and the queries that it took.
 
-    `center`: the image in whose ball it lies, where the attack did not begin with the image itself. `seed`: of the
+    `center`: the image in whose ball it is, where the attack did not begin with the image itself. `seed`: of the
     draws for it, or for its group. `notices`: remarks of an attack's library. `broken_at`: the step that first found a
     success, if one did. `is_converged`: whether more steps than asked for changed nothing; None: not told.
     """

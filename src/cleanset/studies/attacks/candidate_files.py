@@ -152,8 +152,8 @@ class Writers:
             found = pipe.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise CleansetError(
-                f"{asked.name}: a process that writes candidates was killed; expected it to go on: run again (what is "
-                "finished is kept), with more memory if it ran out of it"
+                f"{asked.name}: a process that writes candidates was killed; expected it to continue: run again "
+                "(what is finished is kept), with more memory if it ran out of it"
             ) from None
         if isinstance(found, Exception):
             raise found

@@ -46,7 +46,7 @@ def _runs(command: Sequence[str]) -> bool:
 
 
 def _looked_into() -> set[Path]:
-    """The working folder, which may lie in another, and the temporary and home folders."""
+    """The working folder, which may be in another, and the temporary and home folders."""
     folders = {Path.cwd(), Path(tempfile.gettempdir()).resolve(), Path("/var/tmp")}
     with suppress(RuntimeError):  # a user without a home
         folders.add(Path.home().resolve())

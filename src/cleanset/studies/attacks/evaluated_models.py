@@ -58,7 +58,7 @@ class EvaluatedModel:
     def of_study(cls, study: AttackStudy, params: AllParams, name: str) -> "EvaluatedModel":
         """A model of a study.
 
-        Raises CleansetError for a name that no model of the study has, and where no image is of a class of the model's
+        Raises CleansetError for a name that no model of the study has, and if no image is of a class of the model's
         groups.
         """
         request = AttackRequest(
@@ -186,7 +186,7 @@ def other_roles(params: AllParams, name: str) -> list[str]:
 def _target_images(params: AllParams, name: str) -> EvaluationSet:
     """The images that a model of a study may be attacked on.
 
-    Raises CleansetError where none is of a class of the model's groups.
+    Raises CleansetError if none is of a class of the model's groups.
     """
     around = params.attacks.wrapped.get(name)
     role = name if around is None else around.model

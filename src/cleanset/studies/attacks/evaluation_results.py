@@ -184,7 +184,7 @@ def answers_of(evaluated: AttackedModels, threat: ThreatModel, model: str) -> Fl
 
 
 def _groups_of_rows(images: pd.DataFrame) -> dict[str, str]:
-    """The group of each of some rows of STUDY_IMAGES, by class index and digest; empty where no two share one."""
+    """The group of each of some rows of STUDY_IMAGES, by class index and digest; empty if no two share one."""
     if units_of(images) is None:
         return {}
     return dict(zip(_keys(images), images[GROUP], strict=True))

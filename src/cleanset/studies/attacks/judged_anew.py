@@ -25,7 +25,7 @@ SETTLED = "judged_anew"
 def _other_answers(stored: StoredLogits, anew: StoredLogits, verdicts: int) -> SeenSign | None:
     """The sign that files get another answer from the model loaded again; `verdicts`: how many another verdict, too."""
     answers = [np.stack([each[key] for key in stored]) for each in (stored, anew)]
-    when = f"from the model loaded anew, {verdicts} of them another verdict, which counts"
+    when = f"from the model loaded again, {verdicts} of them another verdict, which counts"
     return other_answer("depends_on_others", answers, when, "files")
 
 

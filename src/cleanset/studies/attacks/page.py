@@ -130,7 +130,7 @@ def linf_values(eps: float) -> int:
 
 
 def log10_covered(side: int, values: int, images: int) -> float:
-    """The base-10 logarithm of an upper bound on the fraction of all square images that lie near one of `images`.
+    """The base-10 logarithm of an upper bound on the fraction of all square images that are near one of `images`.
 
     Near: every color of every pixel has one of `values` values, of 256. That no two neighborhoods overlap makes it a
     bound; it is at most 0, which is all images. Unrestricted Adversarial Examples, appendix D: 229 x 229 pixels, 32

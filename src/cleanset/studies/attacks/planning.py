@@ -57,7 +57,7 @@ def _plain(steps: int) -> PgdAttack:
 
 WARNINGS = "warnings"
 """The name of the search for signs of gradient masking."""
-JUDGED_ANEW = "judged anew"
+JUDGED_AGAIN = "judged again"
 """The name of the verdicts that a fresh process gives on all files of a model's attacks."""
 PNG_BYTES = 90_000
 """Bytes of a photograph of 224 x 224 pixels as a PNG, about."""
@@ -243,4 +243,4 @@ def _judged_anew(model: str, works: Sequence[Work]) -> list[Work]:
     if not counts:
         return []
     images = sum(counts) + max(counts)
-    return [Work(name=JUDGED_ANEW, model=model, images=images, of_image=Passes(forward=1))]
+    return [Work(name=JUDGED_AGAIN, model=model, images=images, of_image=Passes(forward=1))]

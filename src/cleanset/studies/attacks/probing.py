@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FAINT = 0.2
-"""Contrast of the faint copies of images: they lie near the boundaries between classes, where noise decides."""
+"""Contrast of the faint copies of images: they are near the boundaries between classes, where noise decides."""
 
 MODES = "inference_mode", "enable_grad"
 """Torch's modes that may change a network's answers from those in no_grad: it is judged in the first, attacked in the

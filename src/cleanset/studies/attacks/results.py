@@ -164,7 +164,7 @@ def attack_measures(
 
 
 def _units_of_files(rows: pd.DataFrame, group_of: Mapping[str, str]) -> Units | None:
-    """The groups of the files of some rows; None where no two of them share one."""
+    """The groups of the files of some rows; None if no two of them share one."""
     return Units.of([group_of.get(file, "") for file in rows["file"]]) if group_of else None
 
 
@@ -238,7 +238,7 @@ class Trust:
     def of(self, files: Iterable[str]) -> Flags:
         """Whether each image can be trusted.
 
-        One that was not checked can be where no sign was seen on the others.
+        One that was not checked can be if no sign was seen on the others.
         """
         untrusted = self.untrusted
         if untrusted is None:

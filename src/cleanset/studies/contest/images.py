@@ -2,7 +2,7 @@
 
 Each submitted image is compared with what was there before: the clean set, the judges' own images, earlier
 submissions. A copy has the same pixels but for a level on average, and is refused. Images that look alike, such as a
-known one scaled, turned or encoded anew with a low quality, may still be new, so that they are listed for the board.
+known one scaled, turned or encoded again with a low quality, may still be new, so that they are listed for the board.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

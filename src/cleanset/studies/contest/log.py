@@ -32,7 +32,7 @@ class Objects:
     """Those not in the folder yet."""
 
     def path(self, digest: str) -> Path:
-        """Where a file lies, whether it is there or not."""
+        """Where a file is, whether it is there or not."""
         return self.new.get(digest, self.contest / OBJECTS / digest)
 
     def read(self, digest: str) -> bytes:
@@ -68,7 +68,7 @@ LOG = "log.jsonl"
 START = "0" * 64
 """`prev` of the first line."""
 KEYS = ("n", "at", "kind", "prev", "data")
-BEGIN = "cleanset contest enter contest.yaml begins one anew"
+BEGIN = "cleanset contest enter contest.yaml begins one again"
 UNCHANGED = "take it from whoever has it unchanged, such as git checkout"
 
 

@@ -1,4 +1,4 @@
-"""Defences that are programs: started anew for each image in gVisor, a kernel of its own in user space.
+"""Defences that are programs: started again for each image in gVisor, a kernel of its own in user space.
 
 A program sees the system's programs and libraries, the files of its own folder and one image, all for reading; it has
 no network, and what it writes is lost. The limits are those of the OCI runtime specification (sandbox.yaml): memory of
@@ -63,7 +63,7 @@ class ProgramDefence:
     def __call__(self, paths: Mapping[str, Path]) -> tuple[dict[str, str], float]:
         """The answers by the SHA-256 of the image, and the seconds that they took.
 
-        The program runs anew for each image, in an order drawn anew, so that no answer can depend on other images.
+        The program runs again for each image, in an order drawn again, so that no answer can depend on other images.
         Raises CleansetError, which names the defence, if it fails, takes too long, or answers otherwise.
         """
         found: dict[str, str] = {}
@@ -174,7 +174,7 @@ def write_files(objects: Objects, folder: Path, program: Program) -> None:
 
 
 def nameless_copy(path: Path, folder: Path) -> str:
-    """Write an image into a folder of its own, under a name drawn anew, which is returned.
+    """Write an image into a folder of its own, under a name drawn again, which is returned.
 
     All are PPMs of one size and time, scaled without cropping: neither name, kind, size, date nor metadata of a file
     tells where the image comes from.

@@ -42,7 +42,7 @@ class Contest:
         self._drawn: dict[str, dict[datetime.date, list[str]]] = {}
 
     def begin_day(self, day: datetime.date) -> None:
-        """Go on to a day, and end all days before it."""
+        """Continue to a day, and end all days before it."""
         if self.on == datetime.date.min:
             self.on = day
         while self.on < day:
@@ -116,7 +116,7 @@ class Contest:
 
 
 def apply_line(contest: Contest, line: AnyLine) -> None:
-    """Go on to a line. Raises CleansetError, which names it, if it breaks a rule."""
+    """Continue to a line. Raises CleansetError, which names it, if it breaks a rule."""
     contest.begin_day(line.day)
     try:
         # the first line and a void change nothing by themselves

@@ -24,7 +24,7 @@ class Equivalence:
     """The two one-sided tests of an effect against -bound and +bound.
 
     `p_above_lower_bound`: p-value of the null hypothesis that the effect is at most -bound; `p_below_upper_bound`: that
-    it is at least +bound; `p`: the larger of the two. The interval has the level 1 - 2 alpha: it lies within the bounds
+    it is at least +bound; `p`: the larger of the two. The interval has the level 1 - 2 alpha: it is within the bounds
     exactly if the tests find equivalence.
     """
 

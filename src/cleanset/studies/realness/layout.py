@@ -33,7 +33,7 @@ class ImageLayout:
     """Width and height of all images, in pixels."""
 
     width_mm: float | None = None
-    """The width at which each stands on every screen, in millimetres; None: whole device pixels for each of its own."""
+    """The width at which each is on every screen, in millimetres; None: whole device pixels for each of its own."""
 
     def least_window(self, images: int, pixel_ratio: float = 1.0) -> tuple[int, int]:
         """Width and height in CSS pixels of the smallest window for `images` of them side by side.

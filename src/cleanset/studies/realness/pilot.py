@@ -177,7 +177,7 @@ class PilotPerson:
 
     is_complete: bool
     is_screened_out: bool
-    """Whether the page has promised payment to one who cannot go on."""
+    """Whether the page has promised payment to one who cannot continue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +191,7 @@ class Pilot:
     """The number of lists of the plan."""
 
     remaining: int | None
-    """Number of people whom the analysis does not exclude; None where there is no analysis."""
+    """Number of people whom the analysis does not exclude; None if there is no analysis."""
 
     power: float | None
     """The power of the planned number of complete people, less the share excluded in the pilot; None as above."""
@@ -205,7 +205,7 @@ class Pilot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageState:
-    """What stands on the page, as static/pilot.js finds it."""
+    """What is on the page, as static/pilot.js finds it."""
 
     kind: str
     """A kind of trial, or card, consent, page (with one button), window (too small) or end; empty: not yet."""
@@ -252,7 +252,7 @@ class _Walk:
 def run_pilot(plan: Path, out: Path, people: int, seed: int, settings: PilotSettings) -> Pilot:
     """Let simulated people go through the page of a plan, and write what they see and answer into `out`.
 
-    Raises CleansetError for a folder that is no plan, and without a browser.
+    Raises CleansetError for a folder that is not a plan, and without a browser.
     """
     plan_files = read_plan(plan, images=True)
     record = json.loads(read_text(plan / PLAN, ""))
@@ -280,7 +280,7 @@ def run_pilot(plan: Path, out: Path, people: int, seed: int, settings: PilotSett
             analysis=analysis,
             screens=tuple(sorted(path.name for path in (folder / SCREENS).iterdir())),
         )
-        # without what lies elsewhere on this machine
+        # without what is elsewhere on this machine
         own = {
             name: path and path.name
             for name, path in (("consent", settings.consent), ("instructions", settings.instructions))
@@ -304,7 +304,7 @@ def _power(record: Mapping[str, Any], people: int) -> float:
 
 
 def _analysed(folder: Path) -> tuple[int | None, str]:
-    """The number of people whom the analysis keeps, and its text; None and the reason where there is none."""
+    """The number of people whom the analysis keeps, and its text; None and the reason if there is none."""
     answers = sorted((folder / COPY / ANSWERS_FOLDER).glob("*.csv"))
     if not answers:
         return None, "no answers: nobody came to the first trial"
@@ -391,7 +391,7 @@ def _walked(browser: "Browser", address: str, walk: _Walk, person: SimulatedPers
 
 
 def _settled(page: "Page") -> PageState:
-    """What stands on the page once it can be answered."""
+    """What is on the page once it can be answered."""
     for _ in range(PATIENCE_MILLISECONDS // STEP_MILLISECONDS):
         found = PageState(**page.evaluate(_STATE))
         if found.kind:

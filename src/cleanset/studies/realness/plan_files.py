@@ -38,7 +38,7 @@ _EXPECTED = "expected the folder that cleanset study plan wrote"
 
 
 class _Images(BaseModel):
-    """The images of a plan: the width and height that all have, in pixels, and how wide they stand on a screen."""
+    """The images of a plan: the width and height that all have, in pixels, and how wide they are on a screen."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -102,11 +102,11 @@ def _digest(path: Path) -> str:
 def read_plan(plan: Path, *, images: bool = False) -> PlanFiles:
     """A plan's files. Raises CleansetError unless they match plan.json, with `images` those of the page, too."""
     content = parse_json(read_text(plan / PLAN, _EXPECTED), str(plan / PLAN), "a plan")
-    record = validate(PlanFiles, content, plan / PLAN, "; expected a plan: cleanset study plan makes it anew")
+    record = validate(PlanFiles, content, plan / PLAN, "; expected a plan: cleanset study plan makes it again")
     texts = {"key": read_text(plan / KEY, _EXPECTED), "trials": read_text(plan / TRIALS, _EXPECTED)}
     if images and not (plan / PAGE_IMAGES).is_dir():
         raise CleansetError(f"{plan / PAGE_IMAGES}: missing; {_EXPECTED}")
-    check_digest(content, plan / PLAN, "put it back, or cleanset study plan makes it anew")
+    check_digest(content, plan / PLAN, "put it back, or cleanset study plan makes it again")
     names = (KEY, TRIALS, PAGE_IMAGES)[: 3 if images else 2]
     for name, digest in digests(plan, names).items():
         if record.sha256.get(name) != digest:

@@ -97,7 +97,7 @@ def plate_dots(digit: str, deficiency: Deficiency, seed: int) -> list[Dot]:
 
 
 def on_digit(digit: str, x: float, y: float) -> bool:
-    """Whether a place of the disc lies on a digit's strokes."""
+    """Whether a place of the disc is on a digit's strokes."""
     left, low, across, up = _BOX
     for name in _STROKES[digit]:
         for x0, y0, x1, y1 in _SEGMENTS[name]:

@@ -336,7 +336,7 @@ def _answer_before(
     """The place, among `answers`, of the earlier answer that this one replaces; None: there is none.
 
     Notes in `seen` where this one will be. Raises CleansetError for a second answer to one trial, or a second rating of
-    an image, that is no revision.
+    an image, that is not a revision.
     """
     found: tuple[str, ...]
     if answer.kind in IMAGE_KINDS:

@@ -317,7 +317,7 @@ class StudyServer:
         return sorted(number for number in self.trials if held[number] == fewest and held.total() < self.wanted)
 
     def _check_list(self, one: Participant) -> None:
-        """Let a person go on, also after the set time as long as nobody else needs the list."""
+        """Let a person continue, also after the set time as long as nobody else needs the list."""
         is_theirs = self._holds(one) or one.number in self._free_lists()
         one.move("list_free" if is_theirs else "list_taken")
         if is_theirs:

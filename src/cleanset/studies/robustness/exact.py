@@ -102,7 +102,7 @@ def _zoom_taps(length: int, factor: float) -> Taps:
     first = (length - inner) // 2
     outer = round(inner * factor)
     at = np.arange(length, dtype=np.float64) * ((inner - 1) / (outer - 1))
-    # by a rounding error the last place may lie outside, where scipy takes 0
+    # by a rounding error the last place may be outside, where scipy takes 0
     inside = at <= inner - 1
     lower = np.where(inside, np.floor(at), 0).astype(np.int64)
     left = np.where(inside, 1.0 - (at - lower), 0.0)

@@ -159,7 +159,7 @@ class ChangePlan:
     changing: Changing
     """How a changed image is made or read."""
     files: Mapping[str, ImageFile]
-    """Where these images lie, by file."""
+    """Where these images are, by file."""
     params: StudyParams
     """What decides the changes beside the family's section: seed and JPEG quality; and which model sees which image."""
     is_published: bool = False

@@ -25,7 +25,7 @@ from cleanset.studies.robustness.results import ALL, SELECTIONS
 def set_of_rows(
     name: str, rows: pd.DataFrame, files: Mapping[str, ImageFile], edition: Edition, classes: ClassTable
 ) -> EvaluationSet:
-    """The images of an edition in rows of STUDY_IMAGES; `files`: where they lie, by file."""
+    """The images of an edition in rows of STUDY_IMAGES; `files`: where they are, by file."""
     items = [
         EvaluationImage(
             file=row["file"],

@@ -88,7 +88,7 @@ class CommonParams(Section):
 
     def section(self, kind: type[AnySection]) -> AnySection:
         """The section of that class: a family's own one, or its one in `measures`."""
-        # no two sections are of one class, so a family needs to know neither its key nor where the section lies
+        # no two sections are of one class, so a family needs to know neither its key nor where the section is
         sections = [*dict(self).values(), *dict(self.measures).values()]
         return next(section for section in sections if isinstance(section, kind))
 

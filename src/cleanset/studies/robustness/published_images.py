@@ -1,7 +1,7 @@
 """Published images read from a folder instead of made: ImageNet-C, ImageNet-P, XIMAGENET-12, or any in their layout.
 
 A file belongs to an image of the same name, its suffix aside, in the folder of the same class. One with the id of a
-validation image of ILSVRC2012 in its name may lie in any folder, or in none. It is shown to models unchanged, without a
+validation image of ILSVRC2012 in its name may be in any folder, or in none. It is shown to models unchanged, without a
 further JPEG step.
 """
 

@@ -72,7 +72,7 @@ class StudiedImages:
     is_whole: bool = False
     """Whether all models have seen all images."""
     units: Units | None = None
-    """The groups of the images; None where no two share one."""
+    """The groups of the images; None if no two share one."""
 
     def units_of(self, chosen: Chosen) -> Units | None:
         """The groups of the chosen images."""

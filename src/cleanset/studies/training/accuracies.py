@@ -110,7 +110,7 @@ def mean_accuracies(by_fold: pd.DataFrame, parts: int) -> Means:
 
 
 def accuracy_interval(by_fold: NDArray[np.float64], correct: int, images: int, parts: int) -> Interval:
-    """The interval of a mean share: over folds and over images, whichever end lies further out, within 0 to 1.
+    """The interval of a mean share: over folds and over images, whichever end is further out, within 0 to 1.
 
     Folds that agree by chance would have an interval without a width; images alone leave out how trainings differ.
     """

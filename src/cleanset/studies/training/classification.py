@@ -160,7 +160,7 @@ TEST_COLUMNS = ("scenario", "class_index", "images", "correct", "loss")
 class Classification:
     """A network that learns the classes of the images of a fold; `validated` are those that it is validated on.
 
-    Raises CleansetError for a network that does not fit, where no image is in a scenario, and for fewer training images
+    Raises CleansetError for a network that does not fit, if no image is in a scenario, and for fewer training images
     than devices.
     """
 

@@ -1,5 +1,5 @@
 // Images of a page, in the order in which they are needed: those on the screen first, those that come next only when all
-// of these are there. A fetch goes on until it is whole: what has arrived is kept, and only the rest is asked for again.
+// of these are there. A fetch continues until it is whole: what has arrived is kept, and only the rest is asked for again.
 // A plain script, as seen.js.
 "use strict";
 {
@@ -86,7 +86,7 @@
         }
       }
     }
-    // Resolves to the address at which an image that has arrived, and can be shown, stands; null where nobody wants it
+    // Resolves to the address at which an image that has arrived, and can be shown, is; null if nobody wants it
     // any more and it has failed.
     function arrived(url) {
       const file = files.get(url) ?? { url };

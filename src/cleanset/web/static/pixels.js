@@ -53,7 +53,7 @@
   // --- a frame: an image at its own pixels, with what is drawn on it, of which it says meanwhile how much has come ----
 
   const sheet = new CSSStyleSheet();
-  // browsers that darken pages would change what lies around exact images
+  // browsers that darken pages would change what is around exact images
   sheet.replaceSync(`
     .frame { display: grid; place-items: center; flex: none; position: relative; color-scheme: only light; }
     .frame[tabindex] { overflow: auto; }

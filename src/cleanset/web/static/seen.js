@@ -16,7 +16,7 @@
   globalThis.isZoomed = () => askedToUndo !== null && Math.abs(pinched() - 1) > 0.01;
   const isVisible = () => document.visibilityState === "visible" && !isZoomed();
 
-  // Where an image's pixels lie, in CSS pixels of the window; its element may be larger.
+  // Where an image's pixels are, in CSS pixels of the window; its element may be larger.
   globalThis.placeOf = (image) => {
     const frame = image.getBoundingClientRect();
     const scale = Math.min(frame.width / image.naturalWidth, frame.height / image.naturalHeight);
@@ -55,7 +55,7 @@
     return isHalf("left", "right", "width") && isHalf("top", "bottom", "height");
   };
 
-  // Whether all of an image is in sight, and nothing lies over it but what is drawn on it.
+  // Whether all of an image is in sight, and nothing is over it but what is drawn on it.
   globalThis.isWholeInSight = (image) => {
     if (!isVisible() || !image.complete || !image.naturalWidth) return false;
     const [{ left, top, right, bottom }, part] = [placeOf(image), partAround(image)];
@@ -68,7 +68,7 @@
     return points.every(([x, y]) => frame.contains(document.elementFromPoint(x, y)));
   };
 
-  // Width and height of an image as it stands on the screen, in device pixels.
+  // Width and height of an image as it is on the screen, in device pixels.
   globalThis.sizeOnScreen = (image) => {
     const { width, height } = placeOf(image);
     return [width, height].map((each) => each * devicePixelRatio * pinched());

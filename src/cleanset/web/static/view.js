@@ -1,4 +1,4 @@
-// What the pages share: the server draws #view anew after each key, and counts there the keys that it answered.
+// What the pages share: the server draws #view again after each key, and counts there the keys that it answered.
 import "./seen.js";
 import "./loader.js";
 import "./pixels.js";
@@ -18,14 +18,14 @@ export const needed = () => Number(view().dataset.needed ?? 0);
 
 const shownImages = () => [...document.querySelectorAll("#view img[data-image]")];
 
-// Seconds for which the person has had the view with all its images; each class or question begins anew.
+// Seconds for which the person has had the view with all its images; each class or question begins again.
 export const secondsShown = () => secondsInSight("subject");
 
 // What else of a page is in sight, as values by name.
 let others = () => ({});
 export const alsoInSight = (values) => (others = values);
 
-// Note images, buttons with their places, and the rest. An image that was there stays, though it is drawn anew.
+// Note images, buttons with their places, and the rest. An image that was there stays, though it is drawn again.
 function look() {
   if (!view()) return;
   const subject = view().dataset.subject ?? "";
@@ -87,7 +87,7 @@ const waiting = [];
 export const isBusy = () => isUnanswered() || waiting.length > 0;
 export const keysLeft = () => waiting.length + (isUnanswered() ? 1 : 0);
 export const queueKey = (key) => waiting.push(key);
-// Go on with the next keys, if the last is answered, as long as the page `isReady`. `handle`: what becomes of a key.
+// Continue with the next keys, if the last is answered, as long as the page `isReady`. `handle`: what becomes of a key.
 export function handleKeys(handle, isReady = () => true) {
   while (waiting.length > 0 && view() && !isUnanswered() && isReady()) handle(waiting.shift());
 }
@@ -128,7 +128,7 @@ addEventListener("offline", () => {
   tellConnection();
 });
 
-// Tell those who listen. The element stays: what is drawn anew is not read out.
+// Tell those who listen. The element stays: what is drawn again is not read out.
 const told = document.body.appendChild(document.createElement("p"));
 told.setAttribute("role", "status");
 told.style.cssText = "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)";
@@ -154,7 +154,7 @@ export function loadAhead(urls = "") {
 
 export const { fill } = loader;
 
-// Examples, in a room of `data-room` CSS pixels, or as wide as what they stand in, and as high as that which has `data-high`.
+// Examples, in a room of `data-room` CSS pixels, or as wide as what they are in, and as high as that which has `data-high`.
 const frames = () => [...document.querySelectorAll(".frame:has([data-file])")].filter((frame) => !frame.closest("#magnifier"));
 function layOut(frame) {
   const { naturalWidth, naturalHeight } = frame.querySelector("img");

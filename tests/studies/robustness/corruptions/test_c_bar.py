@@ -139,5 +139,5 @@ def test_still_water_moves_nothing() -> None:
     found = made(image, "caustic_refraction", 1)
     values, counts = np.unique(found[5:-5, 5:-5], return_counts=True)
     assert values[counts.argmax()] in (199, 200)
-    # at the borders a part of what is seen lies outside, where it is black
+    # at the borders a part of what is seen is outside, where it is black
     assert found.min() < 150

@@ -1,4 +1,4 @@
-"""The page of corruptions: when mCE stands beside that of published models."""
+"""The page of corruptions: when mCE is beside that of published models."""
 
 from dataclasses import replace
 

@@ -126,7 +126,7 @@ def test_imagenet_s(tmp_path: Path) -> None:
         (mask((10, 10, 40, 40), 61), image(), "mask of 61 x 50 pixels for an image of 60 x 50"),
         (mask((0, 0, 0, 0)), image(), "empty mask"),
         (mask((0, 0, 60, 50)), image(), "full mask"),
-        (mask((10, 10, 40, 40)), image((0, 0, 61, 50), (61, 50)), r"in which the crop \[0, 0, 61, 50\] lies"),
+        (mask((10, 10, 40, 40)), image((0, 0, 61, 50), (61, 50)), r"in which the crop \[0, 0, 61, 50\] is"),
     ],
 )
 def test_a_mask_that_cannot_be_used(tmp_path: Path, values: np.ndarray, given: Given, message: str) -> None:

@@ -151,7 +151,7 @@ def test_lists_and_text_give_the_mask_back(height: int, width: int, seed: int, s
         ),
         ('{"size": [3, 4], "counts": [4, 4.0, 4]}', "a.json: counts.1: expected an integer; found 4.0; expected"),
         ('{"size": [3, 4], "counts": null}', "a.json: counts: expected a list; found None; expected"),
-        ('{"size": [3, 4], "counts": "0 1"}', "a.json: counts: ' ' cannot stand there; found '0 1'; expected"),
+        ('{"size": [3, 4], "counts": "0 1"}', "a.json: counts: ' ' cannot be there; found '0 1'; expected"),
         ('{"size": [3, 4], "counts": "X"}', "a.json: counts: it ends within a number; found 'X'; expected"),
         ('{"size": [3, 4], "counts": [12]}', "a.json: empty mask"),
         ('{"size": [3, 4], "counts": [0, 12]}', "a.json: full mask"),

@@ -15,7 +15,7 @@ CARTON = 478
 CLASSES = [1, 1, 7, 7, CARTON, CARTON, CARTON, CARTON]
 CLEAN_ANSWERS = [1, 1, 7, 3, CARTON, 2, 2, 2]
 ANSWERS = {
-    # five of eight correct, and one of the four that are no carton is taken for one
+    # five of eight correct, and one of the four that are not carton is taken for one
     "unchanged": [1, 1, 7, CARTON, CARTON, CARTON, 2, 2],
     # four of eight: three cartons and one other; two others are taken for one
     "watermark": [1, CARTON, CARTON, 3, CARTON, CARTON, CARTON, 2],

@@ -42,7 +42,7 @@ setInterval(() => {
   const seconds = Math.min((performance.now() - last) / 1000, LONGEST_TICK_SECONDS);
   last = performance.now();
   if (!view()) return;
-  // at each tick: images are drawn anew, windows resized, and the wheel zooms
+  // at each tick: images are drawn again, windows resized, and the wheel zooms
   document.querySelectorAll(":is(#view, #overlay) img:not(.frame img)").forEach(sharpen);
   if (looked.classKey !== view().dataset.classKey) {
     looked.classKey = view().dataset.classKey;

@@ -19,7 +19,7 @@ function change(name, draft) {
   sessionStorage.setItem(KEY, JSON.stringify(drafts));
 }
 
-// The name that the server knows this tab by, also after it is loaded anew. It is stored only while no page of the tab is
+// The name that the server knows this tab by, also after it is loaded again. It is stored only while no page of the tab is
 // open: a duplicate of the tab copies what is stored, and has steps of its own to undo.
 const NAME = "cleanset-tab";
 export const tab = sessionStorage.getItem(NAME) ?? `${Date.now()} ${Math.random()}`;

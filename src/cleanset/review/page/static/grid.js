@@ -74,7 +74,7 @@ function fitting(ratios, count, spare, width, height) {
   return alone !== null && best.shown < WORTH * alone.shown ? alone : best;
 }
 
-// The grid with most images on the screen at a time that can be judged; the others lie below.
+// The grid with most images on the screen at a time that can be judged; the others are below.
 function scrolled(ratios, width, height) {
   const ratio = [...ratios].sort((one, other) => one - other)[Math.floor(ratios.length / 2)]; // whatever strips there are
   const best = { across: CARD, high: height, count: 0, size: 0, parts: () => [] };

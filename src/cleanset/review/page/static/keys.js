@@ -9,7 +9,7 @@ import { discardNote, tab } from "./drafts.js";
 import { scrollText, tileBeside } from "./overlays.js";
 import { box, drawProposal, isReady, moveBox, moveImage, pan, takeBox, zoomBy, zoomTo } from "./viewer.js";
 
-const LOST = `cleanset-lost-keys ${location.pathname}`; // of this person, as another may go on in the same tab
+const LOST = `cleanset-lost-keys ${location.pathname}`; // of this person, as another may continue in the same tab
 
 export const HIT = "hit"; // what is sent for a click on a class that the search has found
 
@@ -150,7 +150,7 @@ function cardAt(event) {
   return card ? { card: card.dataset.card, reason: settled(reasonOf(card)) ?? "" } : null;
 }
 
-// --- keys that a lost connection takes along: the page is loaded anew ----------------------------
+// --- keys that a lost connection takes along: the page is loaded again ----------------------------
 
 addEventListener("pagehide", () => {
   const count = keysLeft() + (isWaiting() ? 1 : 0);

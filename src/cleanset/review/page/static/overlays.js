@@ -1,4 +1,4 @@
-// Moving within what lies over the class: from tile to tile, and through a long text.
+// Moving within what is over the class: from tile to tile, and through a long text.
 
 // The tile above or below the one in focus.
 export function tileBeside(name) {
@@ -7,7 +7,7 @@ export function tileBeside(name) {
   if (at < 0) return null;
   // the browser decides how many tiles are in a row
   const inRow = tiles.findIndex((tile) => tile.offsetTop > tiles[0].offsetTop);
-  const down = Math.max(0, inRow); // in a single row, nothing lies above or below
+  const down = Math.max(0, inRow); // in a single row, nothing is above or below
   const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -down, ArrowDown: down }[name];
   const next = Math.max(0, Math.min(tiles.length - 1, at + by));
   return tiles[next].dataset.tile;

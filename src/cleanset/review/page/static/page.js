@@ -9,7 +9,7 @@ import { pan, restoreRatio, sendKeysTo, showViewer, takeBox } from "./viewer.js"
 
 sendKeysTo({ press, work });
 
-// --- the browser's Back: to the class before, or out of what lies over the class ---------------
+// --- the browser's Back: to the class before, or out of what is over the class ---------------
 
 let visiting = null;
 const classInAddress = () => new URLSearchParams(location.search).get("class");
@@ -49,7 +49,7 @@ addEventListener("focusin", ({ target }) => {
 addEventListener("pointerdown", () => (focused = null));
 keepFocusAtClicks("[data-card], [data-choice], [data-choose], [data-tile], [data-pan], [data-visit]");
 
-// After each answer, focus is in what lies over the class, or where it was, or on the card of the next image.
+// After each answer, focus is in what is over the class, or where it was, or on the card of the next image.
 addEventListener("keydown", () => (focused ??= "[data-card].focus"), true);
 
 function restoreFocus() {
@@ -77,7 +77,7 @@ function readAloud() {
   heard = now;
 }
 
-// --- cards that lie below ----------------------------------------------------------------------
+// --- cards that are below ----------------------------------------------------------------------
 
 function countBelow() {
   const more = document.querySelector("#more");

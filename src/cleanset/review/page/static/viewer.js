@@ -1,5 +1,5 @@
 // Looking closely at an image, and drawing a crop on it. The box lives here, in pixels of the image;
-// Cropper.js only shows it and is dragged: its own box lies on the screen, and would change with the zoom.
+// Cropper.js only shows it and is dragged: its own box is on the screen, and would change with the zoom.
 
 import { keepBox, keptBox } from "./drafts.js";
 
@@ -10,11 +10,11 @@ const OPTIONS = { autoCrop: false, background: false, checkOrientation: false, t
 
 let image = null; // the element
 let cropper = null;
-let edges = null; // of the box: left, top, right, bottom; null where none is drawn
+let edges = null; // of the box: left, top, right, bottom; null if none is drawn
 let drag = null; // the action, the box and what was shown of it when the mouse went down
 let kept = null; // the zoom that the next image is shown with: ratio, and the middle as shares of the image
 
-let keys = null; // what presses a key, and what goes on with those that wait
+let keys = null; // what presses a key, and what continues with those that wait
 
 // Say who handles keys, before the first image is shown. Not imported: the keys import this module.
 export const sendKeysTo = (handlers) => (keys = handlers);
@@ -167,7 +167,7 @@ export function takeBox(choice) {
   return true;
 }
 
-// Draw the box where the image lies now; the part of it that can be seen.
+// Draw the box where the image is now; the part of it that can be seen.
 function showBox() {
   if (cropper === null || image.dataset.look !== "crop" || (drag && drag.action !== "move" && drag.action !== "zoom")) return;
   const canvas = cropper.getCanvasData();
@@ -259,7 +259,7 @@ function showRatio(ratio) {
   if (shown) shown.textContent = `${Math.round(ratio * 100)} %`;
 }
 
-// Show the ratio again where its place was drawn anew, as with every hint that arrives.
+// Show the ratio again where its place was drawn again, as with every hint that arrives.
 export function restoreRatio() {
   const shown = document.querySelector("#zoom-ratio");
   if (!shown || shown.textContent || !isReady() || image?.dataset.look !== "zoom") return;
@@ -305,7 +305,7 @@ export function moveImage(name) {
   return cropper !== null;
 }
 
-// Draw the proposed box again; false also where none is proposed.
+// Draw the proposed box again; false also if none is proposed.
 export function drawProposal() {
   if (cropper === null || !proposal()) return false;
   setBox(proposal());

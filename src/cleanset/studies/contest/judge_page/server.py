@@ -70,7 +70,7 @@ class JudgeElements(pages.KeyedTab):
 
 
 def serve_images(app: FastAPI, session: JudgeSession) -> None:
-    """Add /image/<token> to an application: encoded anew, so that no byte of the file itself is sent."""
+    """Add /image/<token> to an application: encoded again, so that no byte of the file itself is sent."""
     digests = {token: digest for digest, token in session.tokens.items()}
 
     @app.get("/image/{token}")

@@ -120,7 +120,7 @@ class JudgeSession:
         self.photos = Photos(objects.read)
         # random names: a digest could be looked up in the published manifests
         self.tokens = {digest: secrets.token_urlsafe(12) for digest in digests}
-        """By SHA-256, the name of an image in the browser, drawn anew for each server."""
+        """By SHA-256, the name of an image in the browser, drawn again for each server."""
         self._size = cache(lambda sha256: decode_file(self.photos.read(sha256), short(sha256)).size)
         self.left_last: JudgeTask | None = None
         """The image that was left for later by the last key; None after another one."""

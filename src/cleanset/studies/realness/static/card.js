@@ -6,7 +6,7 @@
   const STARTS = [160, 640];
   const MOST = 1000;
   const BESIDE = 44;
-  const NARROW = 500; // a window in which a card stands upright
+  const NARROW = 500; // a window in which a card is upright
   const LONG_MM = 85.6;
   const SHORT_MM = 53.98;
   const MAX_DIFFERENCE = 0.03; // of the two widths

@@ -1,4 +1,4 @@
-// For a pilot: what stands on the study's page, and how it may be answered. `kind` is empty until it can be.
+// For a pilot: what is on the study's page, and how it may be answered. `kind` is empty until it can be.
 () => {
   const inStudy = (selector) => document.querySelector(`#study ${selector}`);
   const images = [...document.querySelectorAll("#study .frame img[data-file]")];

@@ -133,7 +133,7 @@
     for (const each of main.querySelectorAll(BUTTONS)) each.disabled = !(current.seen && isLargeEnough() && !isZoomed());
     current.view = view();
   }
-  // What stands on the screen: measured, not what was asked for.
+  // What is on the screen: measured, not what was asked for.
   function view() {
     const [width, height] = (current.images.length > 0 ? sizeOnScreen(current.images[0]) : [0, 0]).map(Math.round);
     return {
@@ -164,7 +164,7 @@
     return question(TEXTS.question) + image(trial.file, text(TEXTS.image), "shown");
   }
 
-  // From the disk, where nothing can be fetched, as elements.
+  // From the disk, if nothing can be fetched, as elements.
   const loader = frameLoader(
     location.protocol === "file:" ? loadElement : loadBytes,
     (percent) => fill(TEXTS.loading, { percent }),
@@ -193,7 +193,7 @@
     const { images } = mine;
     if (!(await arrived(filesOf(trial), filesOf(next)))) return undefined;
     await new Promise(requestAnimationFrame);
-    // of what is seen in parts, the time begins anew
+    // of what is seen in parts, the time begins again
     function milliseconds() {
       noteInSight({ trial: isLargeEnough() && images.every(isWholeInSight) ? mine : null }, 0);
       return 1000 * secondsInSight("trial");
@@ -449,7 +449,7 @@
   }
 
   // The key by which this browser comes back, to this study alone: kept in its storage; where that keeps nothing, in the
-  // state of the tab's history. In the address it stands only in a link from the organizers, until it is opened.
+  // state of the tab's history. In the address it is only in a link from the organizers, until it is opened.
   const id = (parameters.get(STUDY.parameter) ?? "").slice(0, 200);
   const place = `study ${STUDY.study} ${id}`;
   function stored() {

@@ -52,7 +52,7 @@ def _by_class(errors: pd.DataFrame, table: ClassTable) -> dict[str, Any]:
 
 
 def _place_in(folder: Path, names: Sequence[str]) -> str:
-    """The name that is there, of those that a place may have in a folder; the first one where none is.
+    """The name that is there, of those that a place may have in a folder; the first one if none is.
 
     Raises CleansetError for two of them.
     """
@@ -175,7 +175,7 @@ CORRUPTION_FAMILY = CorruptionFamily(
     layout="<corruption>/<severity>/<wnid>/<image id>.JPEG",
     benchmark="ImageNet-C",
     notice_if_made=(
-        "No official {benchmark} numbers: a subset of the validation images, corrupted anew, with other draws than the "
+        "No official {benchmark} numbers: a subset of the validation images, corrupted here with other draws than the "
         "published ones."
     ),
     files={

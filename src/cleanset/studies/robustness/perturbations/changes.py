@@ -74,7 +74,7 @@ def tilt(image: Pixels, degrees: float) -> Pixels:
 def tilt_matrix(height: int, width: int, degrees: float) -> MatrixRows:
     """The 3 x 3 projection of `tilt`; the focal length is the diagonal.
 
-    The image stands one pixel in front of the centre of rotation, as in the published script of ImageNet-P: without
+    The image is one pixel in front of the centre of rotation, as in the published script of ImageNet-P: without
     rotation it becomes smaller by 1 / (diagonal + 1).
     """
     c = cos(radians(degrees))

@@ -102,7 +102,7 @@ PERTURBATION_FAMILY = PerturbationFamily(
     layout="<perturbation>/<wnid>/<image id>.mp4",
     benchmark="ImageNet-P",
     notice_if_made=(
-        "No official ImageNet-P numbers: a subset of the validation images, and frames made anew from them."
+        "No official ImageNet-P numbers: a subset of the validation images, and frames made again from them."
     ),
     stores_jpeg=False,
     files={

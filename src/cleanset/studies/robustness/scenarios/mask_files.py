@@ -60,7 +60,7 @@ class MaskFile(NamedTuple):
     """A file with the mask of an image."""
 
     path: Path
-    """Where it lies."""
+    """Where it is."""
     name: str
     """Its name in the folder `masks` of the study."""
     source: MaskSource
@@ -162,7 +162,7 @@ def _check_size(regions: Regions, size: tuple[int, int], crop: Box | None, where
     elif crop[2] > width or crop[3] > height:
         raise CleansetError(
             f"{where}: mask of {width} x {height} pixels; expected the size of the original image, in which the crop "
-            f"{list(crop)} lies"
+            f"{list(crop)} is"
         )
 
 
@@ -190,7 +190,7 @@ def masks_found(
     *,
     is_placed: bool | None = None,
 ) -> pd.DataFrame:
-    """The rows of MASKS of some rows of STUDY_IMAGES, from the masks of a study; `files`: where the images lie.
+    """The rows of MASKS of some rows of STUDY_IMAGES, from the masks of a study; `files`: where the images are.
 
     `is_placed`: images must suit a generated background; None: if the params name that scenario. Raises CleansetError
     as `find_masks` and `mask_table` do.

@@ -63,7 +63,7 @@ def _runs(text: object) -> object:
     for character in text:
         group = ord(character) - 48
         if not 0 <= group < 64 or shift > 60:
-            raise ValueError(f"{shown(character)} cannot stand there")
+            raise ValueError(f"{shown(character)} cannot be there")
         # five bits of the value; the sixth, 32, says that more follow
         value |= (group & 31) << shift
         shift += 5

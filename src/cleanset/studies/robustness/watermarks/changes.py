@@ -48,7 +48,7 @@ class FontFile:
     """A font file; small, as the cache of watermarks is looked up by it."""
 
     path: Path
-    """Where it lies."""
+    """Where it is."""
     sha256: str
     """The SHA-256 of its bytes."""
 

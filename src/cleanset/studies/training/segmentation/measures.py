@@ -1,6 +1,6 @@
 """Measures of segmentation: accuracy and intersection over union by class, over all pixels and along boundaries.
 
-Boundary IoU compares only the pixels of both masks that lie within a distance of their own mask's boundary: Cheng et
+Boundary IoU compares only the pixels of both masks that are within a distance of their own mask's boundary: Cheng et
 al., "Boundary IoU: Improving Object-Centric Image Segmentation Evaluation", arXiv:2103.16562. As in that paper the
 distance is 2 % of the image's diagonal, and a mask that the frame cuts has a boundary there.
 
