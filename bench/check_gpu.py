@@ -1,4 +1,4 @@
-"""Prove the GPU path: the same stored scores as on the CPU, all precisions, and the rates beside what bounds them.
+"""Prove the GPU path: the same stored scores as on the CPU, all precisions, and the rates with what bounds them.
 
 Run it as `make check-gpu`, or, if nothing is installed, from the project's folder:
 
@@ -278,7 +278,7 @@ def rates(
 
 
 def decoding(arguments: argparse.Namespace, folder: Path, measured: Measured) -> None:
-    """Measure and print the rates of decoding alone, beside those of its alternatives."""
+    """Measure and print the rates of decoding alone, with those of its alternatives."""
     if arguments.source is None:
         return
     whole = folder / "whole"

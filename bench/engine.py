@@ -1,7 +1,7 @@
 """How far more devices make a computation faster, without one GPU: with devices that take time and no core.
 
 A stand-in device waits for a fixed time for each image of a query. Changed images are made by real corruptions on the
-cores of this machine: beside answers to them is the limit, which is the devices' or the cores', whichever is lower,
+cores of this machine: next to answers to them is the limit, which is the devices' or the cores', whichever is lower,
 and the cores' is measured without a device, with as many processes. Rates are taken from the moment when every worker
 has finished a shard until the first one has finished its last, so that the start of processes does not count.
 """

@@ -158,7 +158,7 @@ def penultimate_features(photographs: Sequence[Image.Image]) -> NDArray[np.float
 
 
 def copies_found(photographs: Sequence[Image.Image]) -> dict[str, object]:
-    """The cropped copies that are found beside all photographs, and the photographs taken for another one."""
+    """The cropped copies that are found among all photographs, and the photographs taken for another one."""
     looks = {f"{place}": look_at(saved(image)) for place, image in enumerate(photographs)}
     wrong = duplicate_hints(looks)
     found = {}

@@ -1,4 +1,4 @@
-"""Limits of the signs of gradient masking: honest networks beside masked ones.
+"""Limits of the signs of gradient masking: honest networks compared with masked ones.
 
 Each network gets a row: how many of the images have a sign, how many withstand the probe's PGD (with a sign: bounds)
 and a plain search of one's own through the network without its defence, the smallest share that its gradient keeps of

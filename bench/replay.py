@@ -63,7 +63,7 @@ class PublishedNumber(NamedTuple):
 
 
 def numbers(selection: pd.DataFrame, votes: Votes) -> list[PublishedNumber]:
-    """Each published number beside the one found in a selection that was made by these votes."""
+    """Each published number, and the one found in a selection that was made by these votes."""
     counts = selection["class_index"].value_counts()
     cropped = int(selection["box_unknown"].sum() + selection["crop"].notna().sum())
     lines = [

@@ -134,7 +134,7 @@ def in_process(name: str, folder: Path, arguments: argparse.Namespace, way: Call
 
 
 def _send(pipe: "Connection[Any, Any]", way: Callable[[argparse.Namespace], Any], options: argparse.Namespace) -> None:
-    """Run a way beside its edition, and send what it returns."""
+    """Run a way next to its edition, and send what it returns."""
     os.chdir(options.folder.parent)
     pipe.send(way(options))
 
@@ -344,7 +344,7 @@ def write_images(folder: Path, images: Sequence[bytes], count: int) -> None:
 
 
 def photographs_or_drawings() -> tuple[str, list[bytes]]:
-    """The real photographs beside the project or in CLEANSET_REAL; drawn ones if there are none."""
+    """The real photographs next to the project or in CLEANSET_REAL; drawn ones if there are none."""
     import numpy as np
 
     photographs = [path.read_bytes() for path in sorted((REAL / "photos").glob("*.JPEG"))]

@@ -1,4 +1,4 @@
-"""The images that the sample's judges are shown beside the submitted ones: controls and examples.
+"""The images that the sample's judges are shown with the submitted ones: controls and examples.
 
 Run in the checkout's root: PYTHONPATH=sample:src python -m contest_controls. The images are committed, since
 judges/controls.yaml and judges/examples.yaml name them by SHA-256.

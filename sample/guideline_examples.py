@@ -88,7 +88,7 @@ def wrong_class() -> tuple[Image.Image, Image.Image]:
 
 
 def several_objects() -> tuple[Image.Image, Image.Image]:
-    """A balloon, and one beside a lighthouse."""
+    """A balloon, and one next to a lighthouse."""
     return scene(BALLOON, "several"), scene(BALLOON, "several", shown=(BALLOON, LIGHTHOUSE))
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with the boxes of a page: cut text, overlaps, what is beside the window, small letters, contrast.
+"""What is wrong with the boxes of a page: cut text, overlaps, what is outside the window, small letters, contrast.
 
 Boxes are compared instead of pictures, since pixels of letters differ from machine to machine.
 """

@@ -29,7 +29,7 @@ OPTIONS = (
 
 
 class Server:
-    """A `cleanset` command, forked or installed, that serves a page; its errors are in `folder`.stderr beside it."""
+    """A `cleanset` command, forked or installed, that serves a page; its errors are in `folder`.stderr next to it."""
 
     def __init__(self, folder: Path, *command: str, installed: bool = False, source: Path = SOURCE) -> None:
         log = folder.parent / f"{folder.name}.stderr"

@@ -57,7 +57,7 @@ FIRST = (
 
 
 def real_folder() -> Path | None:
-    """The folder of real photographs: CLEANSET_REAL, else `shared/real` beside the checkout; None without."""
+    """The folder of real photographs: CLEANSET_REAL, else `shared/real` next to the checkout; None without."""
     named = os.environ.get("CLEANSET_REAL")
     folder = Path(named) if named else REPOSITORY.parent / "shared" / "real"
     if named and not (folder / "contents.json").is_file():
@@ -240,7 +240,7 @@ def _state_home(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_worker() -> None:
-    """Tests run beside each other on all cores: an attack starts no further processes, unless these are tested."""
+    """Tests run in parallel on all cores: an attack starts no further processes, unless these are tested."""
     os.environ.setdefault("CLEANSET_WORKERS", "1")
 
 
@@ -284,7 +284,7 @@ def built(repository: Path, request: pytest.FixtureRequest, tmp_path_factory: py
 
 @pytest.fixture(scope="session")
 def published(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A clone of `built` whose committed remote is the folder `remote` beside it, pushed to; not to be changed."""
+    """A clone of `built` whose committed remote is the folder `remote` next to it, pushed to; not to be changed."""
 
     def make(folder: Path) -> None:
         checkout = built.clone_with_data(folder / "cleanset")

@@ -238,7 +238,7 @@ def end(process: int, number: signal.Signals) -> None:
 
 
 def enter(request: Request) -> None:
-    """Take over the folder of a command, its environment beside what imports have set, and new random states."""
+    """Take over the folder of a command, its environment added to what imports have set, and new random states."""
     os.chdir(request.folder)
     os.umask(request.umask)
     os.environ.update(request.environment)

@@ -79,7 +79,7 @@ class OnGpu(Tensor):
 
 
 class OfGpu(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Values for what torch's C++ makes beside a tensor on the GPU."""
+    """Values for what torch's C++ makes in addition to a tensor on the GPU."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

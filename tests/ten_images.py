@@ -43,7 +43,7 @@ SCORED: dict[str, Any] = {
     "versions": {"numpy": "2.4.6", "pillow": "13.0.0", "robustbench": "1.1.1", "timm": "1.0.9", "torch": "2.11.0"},
     "code": "0" * 64,
 }
-"""What stage score writes beside the scores."""
+"""What stage score writes next to the scores."""
 REASSESSED = [[0], [0, 1], [], [278], [282, 281], [281], [543], [970], [7], [999]]
 
 FORK_SERVER = multiprocessing.get_context("forkserver")

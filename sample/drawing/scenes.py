@@ -87,7 +87,7 @@ def _places(scene: Scene, rng: Random) -> list[tuple[Point, float]]:
 
 
 def _two_places(scene: Scene, size: float, rng: Random) -> list[tuple[Point, float]]:
-    """Two objects beside each other, around the image's middle."""
+    """Two objects next to each other, around the image's middle."""
     usable = scene.height * (100 - scene.clear) / 100
     wide = scene.width >= scene.height
     apart = size * rng.randrange(105, 118) / 100

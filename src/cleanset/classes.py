@@ -27,7 +27,7 @@ MIN_CLASSES = 2
 MAX_CLASSES = 5000
 MAX_KEY_BYTES = 100
 _INNER = "_ -.,()+&'"
-"""Characters within a key, beside letters, digits and marks on letters."""
+"""Characters within a key, other than letters, digits and marks on letters."""
 _LAST = "_)+"
 """Those of them that may end a key."""
 _OWN_COLUMNS = {"wnid": "class", "ilsvrc_class": "original_class", "real_classes": "classes"}

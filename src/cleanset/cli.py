@@ -268,7 +268,7 @@ EXTRAS_OF_STUDIES = {
     "attacks": "robustness,attacks",
     "training": "robustness,training",
 }
-"""The extras that the commands of a study need beside build or evaluate."""
+"""The extras that the commands of a study need in addition to build or evaluate."""
 OF_EXTRAS = (
     "evaluate: any torch and timm; build: libraries of the stages; review: the review page; "
     "robustness, attacks and training: studies"

@@ -98,7 +98,7 @@ def render(status: EditionStatus) -> str:
 
 
 class _Digests:
-    """The digests of files by their paths, kept beside DVC's own; a file that has not moved is not read again."""
+    """The digests of files by their paths, kept next to DVC's own; a file that has not moved is not read again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -55,7 +55,7 @@ def quick() -> Any:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of four images of two classes, with a module beside it."""
+    """A folder of four images of two classes, with a module next to it."""
     (tmp_path / "paints.py").write_text(MODULE)
     for number, color in enumerate([(200, 90, 20), (120, 110, 0)]):
         draw(tmp_path / "images" / "n01440764" / f"{number}.png", color)

@@ -227,7 +227,7 @@ def test_all_wrong_names_are_in_one_line(tmp_path: Path) -> None:
     begun = f"{photos}: "
     zero = r"'cat/a\u200bb.jpg' with the invisible ZERO WIDTH SPACE"
     for names, message in (
-        ("a.txt b.txt", "a.txt, b.txt: beside the folders of the classes"),
+        ("a.txt b.txt", "a.txt, b.txt: next to the folders of the classes"),
         ("emu fox", "emu, fox: a class without images"),
         ("cat/a\u200bb.jpg,cat/b.jpg ", f"{zero}, 'cat/b.jpg ' with a blank at an end as the name of an image"),
         ("cat/1.gif cat/2.webp", "'cat/1.gif', 'cat/2.webp': not the name of an image; expected .jpeg, .jpg, .png"),
@@ -385,7 +385,7 @@ IN_FOLDERS: list[tuple[Change, str]] = [
     *((written(f"{key}/a.jpg"), "expected") for key in ODD_KEYS),
     *((written(f"cat/{name}"), "as the name of an image; expected a path") for name in ODD_IDS),
     *((written(f"cat/{name}"), "not the name of an image; expected .jpeg, .jpg, .png") for name in SUFFIXES),
-    (written("stray.jpg"), "beside the folders of the classes; expected a folder for each class"),
+    (written("stray.jpg"), "next to the folders of the classes; expected a folder for each class"),
     (emptied("fish"), "a class without images"),
     (written("CAT/z.jpg"), "classes 'CAT' and 'cat', which differ only by case"),
     (written("do\u0308g (1)/z.jpg"), "which differ only by blanks or Unicode form"),

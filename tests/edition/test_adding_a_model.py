@@ -62,7 +62,7 @@ def test_a_model_in_one_file_only_is_noticed_before_it_is_scored(checkout: Check
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert errors == [
         "error: dvc.yaml: the deps of intersect lack data/scores/further.parquet, of a model in params.yaml: "
-        "add it beside the others"
+        "add it to the others"
     ]
     assert not (checkout.folder / "data" / "scores" / "further.parquet").exists()
 

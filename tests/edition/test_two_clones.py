@@ -167,7 +167,7 @@ def test_either_side_of_the_lock_gives_the_set_of_a_whole_run(
 def test_a_mixture_of_two_locks_is_noticed_and_repaired(
     base: Checkout, ada: Checkout, ben: Checkout, tmp_path: Path
 ) -> None:
-    """As a merge by lines makes one: the inputs of both, and beside them the set of one of them."""
+    """As a merge by lines makes one: the inputs of both, with the set of one of them."""
     at = merged(ada, ben, tmp_path / "merged")
     at.run("dvc", "checkout", "--quiet", cwd="mine")
     at.run("dvc", "repro", "--quiet", cwd="mine")

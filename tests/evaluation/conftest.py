@@ -111,7 +111,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The images of COLOURS in a folder per wnid, with files that are not images of it beside them."""
+    """The images of COLOURS in a folder per wnid, with files that are not images of it next to them."""
     for name, colour in COLOURS.items():
         draw(tmp_path / "set" / name, colour)
     (tmp_path / "set" / "README.md").write_text("three images")

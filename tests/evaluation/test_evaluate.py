@@ -55,7 +55,7 @@ pytestmark = pytest.mark.slow
 
 NOWHERE = Edition(Path("nowhere"))
 SURE = math.exp(10) / (math.exp(10) + 999)
-"""Softmax probability of a logit of 10 beside 999 of 0."""
+"""Softmax probability of a logit of 10 and 999 of 0."""
 Measured = tuple[EvaluationSet, list[MeasuredModel]]
 ROLES = ("standard", "norm_robust", "corruption_robust")
 

@@ -1,4 +1,4 @@
-"""`cleanset labels`: sources beside the classes of a list, an edition and a set, and the published images' counts."""
+"""`cleanset labels`: sources and the classes of a list, an edition and a set; the published images' counts."""
 
 import csv
 import json

@@ -45,12 +45,12 @@ MISSING = {
     "studies/robustness/corruptions/measures.py": "resamples in an array, of a Sampled with a reason",
     "studies/robustness/evaluation.py": "an interval that is not shown",
     "studies/robustness/results.py": "no p-value",
-    "studies/robustness/sampled.py": "a Sampled, whose reason is beside it",
+    "studies/robustness/sampled.py": "a Sampled, whose reason is next to it",
     "studies/robustness/scenarios/by_image.py": "terms of a test that has no variation, in a file",
     "studies/robustness/scenarios/family.py": "the spread of one level, in a file",
     "studies/robustness/scenarios/regression.py": "terms of a test that has none, in a file",
     "studies/training/accuracies.py": "the spread of one fold, in a file",
-    "studies/training/experiments.py": "Score, whose reason is beside it in the file",
+    "studies/training/experiments.py": "Score, whose reason is next to it in the file",
     "studies/training/segmentation/task.py": "labels in no image, which are left out of the mean",
 }
 """Where NaN may be, and why."""

@@ -41,7 +41,7 @@ def test_only_a_download_asks_for_the_cache(homeless: None, tmp_path: Path) -> N
 
 
 def test_the_package_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As pyarrow does beside another NumPy than it was built for."""
+    """As pyarrow does with another NumPy than it was built for."""
     (tmp_path / "unbuilt.py").write_text("raise AttributeError('_ARRAY_API not found')\n")
     (tmp_path / "above.py").write_text("import unbuilt\n")
     monkeypatch.syspath_prepend(str(tmp_path))

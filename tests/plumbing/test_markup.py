@@ -27,7 +27,7 @@ def test_what_would_begin_something_is_escaped(text: str, markdown: str) -> None
 @examples(1000)
 @given(LINES, LINES)
 def test_a_text_is_shown_as_it_is(one: str, other: str) -> None:
-    """Also beside another one, and in a table."""
+    """Also after another one, and in a table."""
     line = f"x {markdown_text(one)} {markdown_text(other)} x"
     inline = READER.parseInline(line)[0].children or []
     assert "".join(token.content for token in inline if token.type == "text") == f"x {one} {other} x"

@@ -42,7 +42,7 @@ def test_every_command_is_on_the_page_once(text: str) -> None:
     running = [name for line in table.splitlines() if line.startswith("| `") for name in named(line.split("|")[1])]
     others = named(rest.partition(".\n")[0])
     found = Counter(name for name in (*running, *others) if not name.startswith(("dvc ", "make", "git")))
-    # with an option, and hidden ones beside
+    # with an option, and hidden ones too
     del found["plan --start"], found["robustness stage"], found["score"], found["score_crops"]
     assert found == Counter(commands(get_command(app)))
 

@@ -1,4 +1,4 @@
-"""On the pages of report, look and evaluate nothing is cut, covered, beside the window, too small or too pale."""
+"""On the pages of report, look and evaluate nothing is cut, covered, outside the window, too small or too pale."""
 
 from pathlib import Path
 

@@ -92,7 +92,7 @@ def test_one_page_holds_the_images_by_severity(found: hints.Hints, page: Path) -
     assert [card["id"] for card in cards] == [each.image_id for each in found.hinted]
     severities = [each.severity for each in found.hinted]
     assert severities == sorted(severities, reverse=True)
-    # a copy is beside its original
+    # a copy is next to its original
     assert {str(card["id"]): len(card.select("img")) for card in cards} == {
         "bird/framed.png": 1, "bird/grey.jpg": 1, "bird/whole.jpg": 2, "fish/cropped.jpg": 2,
     }  # fmt: skip

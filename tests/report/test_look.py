@@ -44,7 +44,7 @@ def test_every_image_once_with_its_class_tier_crop_and_review(folder: Path) -> N
 
 @pytest.mark.long
 def test_without_a_model_no_confidence_is_named_and_a_class_has_one_name(folder: Path, tmp_path: Path) -> None:
-    """A set of own images without scores, beside that of a model."""
+    """A set of own images without scores, compared with a model's."""
     edition = finished(tmp_path / "own")
     look.write(str(edition.export("images")), tmp_path / "page")
     page = soup(tmp_path / "page" / "index.html")

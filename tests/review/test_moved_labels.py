@@ -53,7 +53,7 @@ def flatten(images: Path) -> dict[str, str]:
 
 
 def exchange(images: Path) -> dict[str, str]:
-    """A folder under another name, with a copy of an image beside it."""
+    """A folder under another name, with a copy of an image next to it."""
     (images / "b").rename(images / "c")
     shutil.copy(images / "c/0.png", images / "c/copy.png")
     return {"a/0.png": "a/0.png", "a/1.png": "a/1.png", "b/0.png": "c/0.png", "b/1.png": "c/1.png"}

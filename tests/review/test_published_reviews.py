@@ -69,7 +69,7 @@ def entries(folder: Path) -> dict[tuple[int, str], Entry]:
 
 @pytest.fixture(scope="module")
 def verdicts_csv(repository: Path) -> Rows:
-    """The verdicts that the notes were turned into; where they do not lie beside the checkout, skips.
+    """The verdicts that the notes were turned into; skips if they are not next to the checkout.
 
     Tests that read them are marked real: like the photographs, they are not in the repository.
     """
@@ -167,7 +167,7 @@ def test_the_published_rule_gives_the_published_set(entries: dict[tuple[int, str
 
 
 def test_whose_work_it_is(repository: Path) -> None:
-    """Said beside the reviews, with the licence, and where people look first."""
+    """Stated next to the reviews, with the licence, and where people look first."""
     note = (repository / "imagenet" / "reviews" / "README.md").read_text()
     licence = (repository / "imagenet" / "published" / "LICENSE").read_text()
     assert "MIT License" in licence

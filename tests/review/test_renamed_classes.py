@@ -195,7 +195,7 @@ def test_a_killed_call_is_finished_and_others_are_not_overwritten(edition: Editi
     rename(edition, "cat", "tiger")
     tigers = RenamedClasses({"cat": "tiger"})
     new.write_text("tiger:\n" + entry("tiger/0.png", "ab" * 32))
-    with pytest.raises(CleansetError, match=r"tiger\.yaml: there already, beside .*cat\.yaml; expected one of them"):
+    with pytest.raises(CleansetError, match=r"tiger\.yaml: there already, and so is .*cat\.yaml; expected one of them"):
         accept(edition, None, renamed=tigers)
     assert old.read_text() == text
     new.write_text(text.replace("cat:", "tiger:").replace("cat/", "tiger/"))

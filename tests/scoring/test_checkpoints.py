@@ -47,7 +47,7 @@ def without_counters(tensors: Tensors) -> Tensors:
 
 
 def training(tensors: Tensors, key: str = "state_dict") -> dict[str, Any]:
-    """What training programs keep beside the weights."""
+    """What training programs keep with the weights."""
     optimizer = {"state": {0: {"momentum_buffer": torch.zeros(3)}}, "param_groups": [{"lr": 0.1, "params": [0]}]}
     return {"epoch": 90, "arch": "resnet", "best_prec1": torch.tensor(64.02), key: tensors, "optimizer": optimizer}
 

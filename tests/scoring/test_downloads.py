@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def nothing_elsewhere(tmp_path: Path, path: Path, home: Path) -> object:
-    """After each test: the file with its digest beside it, or nothing, and the test's own certificate."""
+    """After each test: the file with its digest next to it, or nothing, and the test's own certificate."""
     yield
     left = {found.relative_to(tmp_path).as_posix() for found in tmp_path.rglob("*")}
     written = {f"weights/deep/model.safetensors{end}" for end in ("", ".sha256")}

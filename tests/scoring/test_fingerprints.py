@@ -172,7 +172,7 @@ def test_modules_of_this_package_count_by_its_version_files(monkeypatch: pytest.
 
 
 def test_an_installed_package_counts_as_a_whole(folder: Path) -> None:
-    """And nothing that is beside it."""
+    """And nothing that is next to it."""
     (folder / "package-1.0.dist-info").mkdir()
     before = module_fingerprint("package.part")
     for name, is_its_own in {"package/innermost.py": True, "late.py": False}.items():

@@ -80,7 +80,7 @@ def test_refused_logits() -> None:
 
 
 def test_bird_or_bicycle() -> None:
-    """59 birds and 2 bicycles; the classes beside the three ranges are other animals."""
+    """59 birds and 2 bicycles; the classes around the three ranges are other animals."""
     groups = Groups.of(BIRD_OR_BICYCLE, imagenet())
     assert groups.names == ("bicycle", "bird")  # BICYCLE = 0, BIRD = 1
     assert [len(members) for members in groups.classes] == [2, 59]

@@ -281,7 +281,7 @@ def test_from_lists_it_names_no_network() -> None:
 
 
 def test_without_a_model_no_image_is_called_correct_or_easy() -> None:
-    """Sentence by sentence, beside a set that a model chose."""
+    """Sentence by sentence, compared with a set that a model chose."""
     chosen = provenance()
     assert isinstance(chosen.scored, ScoreRecord)
     text = card(replace(chosen, scored=chosen.scored.model_copy(update={"source": "random"})), EMPTY, EMPTY, NO_VOTES)
@@ -329,7 +329,7 @@ FEATURES = [
 
 
 def test_front_matter_as_the_hub_reads_it(export_folder: Path) -> None:
-    """By the hub's own library, which knows all keys but those that the hub documents beside."""
+    """By the hub's own library, which knows all keys but those that only the hub documents."""
     found = DatasetCard.load(export_folder / "README.md").data.to_dict()
     (config,), info = found.pop("configs"), found.pop("dataset_info")
     assert found == {

@@ -61,7 +61,7 @@ def test_the_column(compared: Edition, export_folder: Path) -> None:
         id_of(6): "multilabel imagenet_m",
         id_of(8): "multilabel",
     }
-    # beside it the manifest is that of the set without studies, and so are the images
+    # other than that the manifest is that of the set without studies, and so are the images
     with (export_folder / "manifest.csv").open(newline="") as file:
         assert [{name: row[name] for name in ManifestForm().fields(imagenet())} for row in rows] == list(
             csv.DictReader(file)

@@ -56,7 +56,7 @@ Entry = dict[str, Any] | None
 
 
 def write_tables(folder: Path) -> list[str]:
-    """Images of three classes with labels, names, scores and facts beside them; the names of the images."""
+    """Images of three classes with labels, names, scores and facts; the names of the images."""
     files = []
     for number, key in enumerate(KEYS):
         (folder / "images" / key).mkdir(parents=True)

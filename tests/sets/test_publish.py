@@ -44,7 +44,7 @@ OF_EXPORT = ["README.md", "croissant.json", "manifest.csv", "metadata.csv", "rej
 
 
 def new_key(folder: Path, name: str, kind: str = "ed25519") -> Path:
-    """A private SSH key; the public one is beside it."""
+    """A private SSH key; the public one is next to it."""
     path = folder / name
     subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", "", "-C", f"{name}@example.org", "-f", str(path)], check=True)
     return path
@@ -121,7 +121,7 @@ def test_the_table_without_images_has_the_names_of_the_classes(export_folder: Pa
 
 
 def test_what_is_published_without_images_is_made_again(export_folder: Path, tmp_path: Path) -> None:
-    """With the release that the Croissant description beside the manifest tells of."""
+    """With the release that the Croissant description next to the manifest tells of."""
     publish.run(export_folder, tmp_path / "out", with_images=False, key=None)
     images = export_folder.parents[1] / "raw" / "ILSVRC2012_img_val.tar"
     result = rebuild.run(tmp_path / "out" / NAME / "manifest.csv", images, tmp_path / "again")

@@ -38,7 +38,7 @@ def rewritten(before: dict[str, int], folder: Path) -> list[str]:
 
 
 def from_nothing(edition: Edition) -> dict[str, bytes]:
-    """The report that an edition without one gets, beside an empty cache."""
+    """The report that an edition without one gets, with an empty cache."""
     shutil.rmtree(edition.report)
     report.run(edition)
     return contents(edition.report)

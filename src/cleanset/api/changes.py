@@ -84,7 +84,7 @@ def perturb(
 
     `images`, `seed` and `image_id` as in `corrupt`. `name`: one of `cleanset.changes()` in the family perturbations.
     `frame`: 0 to 30, of translate to 40. `level`: the difficulty of noise, 1 to 3; 1 for all others. The frame shows
-    the central `size` x `size` pixels, by default as many as the shorter side has; what moves into it comes from beside
+    the central `size` x `size` pixels, by default as many as the shorter side has; the rest comes from outside
     it, and is black beyond the image.
 
     The pixels are those of the authors' make_imagenet_p.py before their videos were compressed. Raises CleansetError

@@ -239,7 +239,7 @@ def _check_end(archive: Path, offset: int) -> None:
 def _in_folder(folder: Path) -> Iterator[_Found]:
     """The validation images in a folder or in its folders, of classes or one such as val.
 
-    Other files, which people keep beside ImageNet, are passed over, unless they end like an image.
+    Other files, which people keep with ImageNet's, are passed over, unless they end like an image.
     """
     if (folder / KAGGLE_IMAGES).is_dir():
         folder = folder / KAGGLE_IMAGES

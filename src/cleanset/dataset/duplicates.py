@@ -17,7 +17,7 @@ from cleanset.plumbing.validation import first_names
 DUPLICATES = "data/duplicates.csv"
 """In an edition of your own images: all that was found when they were pinned."""
 REFUSED_DUPLICATES = "refused_duplicates.csv"
-"""The table of those that a command has refused, beside what it makes."""
+"""The table of those that a command has refused, next to its output."""
 DUPLICATE_COLUMNS = ("image_id", "duplicate_of", "same")
 SHOWN_PAIRS = 3
 """Pairs that a message names."""

@@ -237,8 +237,8 @@ def _in_class_folders(images: Path) -> dict[str, str]:
     entries = visible_entries(images)
     if stray := [entry.name for entry in entries if not entry.is_dir() and is_there(Path(entry.path))]:
         raise CleansetError(
-            f"{images}: {join_names(stray)}: beside the folders of the classes; expected a folder for each class, or a "
-            "table of files and classes (dataset.labels): move it"
+            f"{images}: {join_names(stray)}: next to the folders of the classes; expected a folder for each class, or "
+            "a table of files and classes (dataset.labels): move it"
         )
     files = {entry.name: list(files_below(Path(entry.path), entry.name, 1)) for entry in entries}
     if empty := [name for name, found in files.items() if not found]:

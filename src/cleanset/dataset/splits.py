@@ -31,7 +31,7 @@ _DATA = (
 )  # fmt: skip
 """Words for data, which may be next to that of a split, or end it: `trainset`."""
 _ALONE = frozenset({"test", "testing", "validation", "holdout", "heldout"})
-"""Words for a split that is one beside anything: of a class nobody calls `test`."""
+"""Words for a split that is one next to any name: of a class nobody calls `test`."""
 _WORDS = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _GLUED = re.compile(rf"({'|'.join(sorted(_ROLE_OF, key=len, reverse=True))})({'|'.join(_DATA)})")
@@ -51,7 +51,7 @@ class _Split:
     """The other words in it, but those for data: `seg_train` has seg."""
 
     is_certain: bool
-    """Whether it means a split beside any other name."""
+    """Whether it means a split next to any other name."""
 
 
 def split_names(names: Iterable[str]) -> list[str]:

@@ -18,7 +18,7 @@ def repair_locks(edition: Path) -> list[str]:
 
     A dvc.lock comes from git's HEAD or from the copy that is kept here whenever the file is whole, whichever is newer.
     `dvc repro` takes the missing entries from its run cache. A cut dvc.lock that is the beginning of neither is kept
-    beside. Raises CleansetError while a DVC process is at work, if no whole copy exists, for a dvc.lock that
+    next to it. Raises CleansetError while a DVC process is at work, if no whole copy exists, for a dvc.lock that
     is damaged in another way, and for a merge conflict, whose two sides are for the user to choose from.
     """
     tmp = edition / ".dvc" / "tmp"

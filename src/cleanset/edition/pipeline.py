@@ -131,7 +131,7 @@ def check_roles(edition: Edition, roles: Iterable[str]) -> None:
         wanted = {name for kind in kinds(stage, deps) for name in files(kind, roles)}
         for name in sorted(wanted - named):
             raise CleansetError(
-                f"{path}: the deps of {stage} lack {name}, of a model in params.yaml: add it beside the others"
+                f"{path}: the deps of {stage} lack {name}, of a model in params.yaml: add it to the others"
             )
         for name in sorted(named - wanted):
             raise CleansetError(

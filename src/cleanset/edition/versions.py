@@ -31,7 +31,7 @@ def check_versions(edition: Edition, root: str, stage: str, libraries: Iterable[
     """Raise CleansetError if a library that decides the bytes of `stage` is installed in another version than locked.
 
     `libraries`: only these, where a run of the stage needs fewer than all. `root` (of params.yaml) leads to the folder
-    with requirements.txt. Without that file, as beside an installed package, nothing is locked and nothing is compared.
+    with requirements.txt. Without that file, as with an installed package, nothing is locked and nothing is compared.
     """
     lock = edition.path(root) / "requirements.txt"
     if not is_there(lock):

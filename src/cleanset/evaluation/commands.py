@@ -59,7 +59,7 @@ def evaluate(
         typer.Option(
             metavar="FILE",
             help="Error ratios by factor, too: a file of ImageNet-X's annotations, with its prototypical_paths.csv "
-            "beside it.",
+            "next to it.",
         ),
     ] = None,
     custom_measure: Annotated[

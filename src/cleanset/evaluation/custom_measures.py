@@ -1,4 +1,4 @@
-"""Measures of users on predictions, by MODULE:NAME: a value, perhaps with an interval, beside those of `evaluate`."""
+"""Measures of users on predictions, by MODULE:NAME: a value, perhaps with an interval that `evaluate` adds."""
 
 import math
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class CustomMeasure:
     name: str
     """MODULE:NAME of its function."""
     code: str
-    """A digest of the function's module and of what it imports beside it."""
+    """A digest of the function's module and of what it imports from its folder."""
     found: Measure
     """Value and interval."""
 

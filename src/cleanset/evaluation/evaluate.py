@@ -92,7 +92,7 @@ def _of_models(request: Request[None]) -> list[MeasuredModel]:
 
 
 def _given(files: Mapping[str, Path], images: EvaluationSet, wanted: Arguments) -> list[MeasuredModel]:
-    """The measures of predictions made elsewhere, whose checked copies are kept beside those of the models."""
+    """The measures of predictions made elsewhere, whose checked copies are kept with those of the models."""
     stems = file_stems([*wanted.names, *(name.removesuffix(path.suffix) for name, path in files.items())])
     # all are read before a copy is written
     read = {name: read_predictions(path, images) for name, path in files.items()}

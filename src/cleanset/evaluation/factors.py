@@ -119,7 +119,7 @@ def parse_annotations(data: bytes, where: str) -> dict[str, Annotation]:
 
 
 def _prototypes(path: Path) -> frozenset[str]:
-    remedy = f"put {PROTOTYPES} of imagenet-x 0.0.7 beside the annotations: its images are left out"
+    remedy = f"put {PROTOTYPES} of imagenet-x 0.0.7 next to the annotations: its images are left out"
     rows = parse_rows(read_text(path, remedy), ("file_name",), dict[str, str], str(path), remedy=remedy)
     return frozenset(found for _, row in rows if (found := image_id_in(row["file_name"])) is not None)
 

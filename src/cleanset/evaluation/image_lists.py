@@ -143,7 +143,7 @@ def _open_files(name: str, path: Path, rows: Mapping[str, Mapping[str, str]], cl
             group_of[file] = normal_text(row.get(GROUP, ""))
     folders = [each for each in visible_entries(path.parent) if each.is_dir()]
     if "folder" in next(iter(rows.values())):
-        check_matched(len(rows), max(len(rows), len(folders)), f"folders beside {path} are in it", "some")
+        check_matched(len(rows), max(len(rows), len(folders)), f"folders next to {path} are in it", "some")
     several = sum(len(labels) > 1 for labels in labels_of.values())
     note = f"{several:,} of {len(labels_of):,} images have several classes, of which any is correct"
     return unchecked_set(name, "list", path.parent, labels_of, classes, [note] if several else [], group_of)

@@ -40,7 +40,7 @@ class Measure:
     """The reason why it is undefined; empty if it has a value."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for no value without a reason, and for a reason beside a value."""
+        """Raise ValueError for no value without a reason, and for a reason with a value."""
         if self.is_defined == bool(self.problem):
             raise ValueError(
                 f"{self.measure or 'measure'}: value {self.value}, problem {self.problem!r}; expected a finite value, "

@@ -1,6 +1,6 @@
 """The one opener of models: of an edition, a zoo, a file of weights, a training, a callable, a program, or wrapped.
 
-Beside the network it has the fingerprints of all that its answers depend on.
+Besides the network it has the fingerprints of all that its answers depend on.
 """
 
 import hashlib

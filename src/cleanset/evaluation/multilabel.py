@@ -90,7 +90,7 @@ class SetLabels:
 
     @property
     def has_studies(self) -> bool:
-        """Whether there are labels beside those that the set came with."""
+        """Whether there are labels other than those that the set came with."""
         return any(name != REASSESSED for name in self.sources)
 
 

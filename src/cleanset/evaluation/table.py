@@ -49,7 +49,7 @@ class Cell:
     high: str = ""
     unit: str = ""
     problem: str = ""
-    """The reason why there is no value; a table has it in a note, whose number is beside a dash."""
+    """The reason why there is no value; a table has it in a note, whose number is next to a dash."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for no value without a reason."""
@@ -64,7 +64,7 @@ class Cell:
     def in_terminal(self, between: str = " ") -> str:
         """The value with its unit, and the interval, with a space or the end of the line `between` them.
 
-        Outside of a table the reason for no value is beside a dash.
+        Outside of a table the reason for no value is next to a dash.
         """
         if not self.low:
             return f"{self.value}{self.unit}" or f"{NOTHING} ({self.problem})"
@@ -226,7 +226,7 @@ class MeasureTable:
 
 @dataclass(frozen=True, slots=True)
 class TerminalTable:
-    """A table as rich prints it: columns that do not fit beside the others follow in further blocks, with the texts."""
+    """A table as rich prints it: columns that do not fit follow in further blocks, with the texts."""
 
     table: MeasureTable
     between: str

@@ -133,7 +133,7 @@ def timm_preprocessing(size: int, crop_pct: float, interpolation: str, crop_mode
 
 
 def torchvision_preprocessing(resize: int, size: int, interpolation: str) -> ResizeAndCrop:
-    """The preprocessing that torchvision publishes beside weights: short side to `resize`, central `size` pixels.
+    """The preprocessing that torchvision publishes with weights: short side to `resize`, central `size` pixels.
 
     Raises ValueError for another interpolation than bilinear or bicubic.
     """

@@ -137,7 +137,7 @@ class Page:
 
     draw: Callable[[], str]
     made_from: str = ""
-    """SHA-256 of all that `draw` reads, beside code; empty for a page of the report as a whole."""
+    """SHA-256 of all that `draw` reads, other than code; empty for a page of the report as a whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ class OwnInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reproduction:
-    """What a paper prints, beside what is computed."""
+    """What a paper prints, and what is computed."""
 
     title: str
     """Authors, title, year."""

@@ -43,7 +43,7 @@ class OldReviews:
 def read_old_reviews(folder: Path, further: ClassTable | None = None) -> OldReviews:
     """The reviews in the folder of an edition; every file is checked.
 
-    `further`: classes that reviews may have beside those of the last dvc repro, under their new names.
+    `further`: classes that reviews may have in addition to those of the last dvc repro, under their new names.
     """
     old = Edition(folder)
     params = read_params(folder)
@@ -139,7 +139,7 @@ def keep_what_holds(old: OldReviews, to: NewImages) -> str:
                 # a killed call may have written it
                 if target.exists() and read_text(target, "save it as UTF-8") != after:
                     raise CleansetError(
-                        f"{target}: there already, beside {path}; expected one of them: remove the other"
+                        f"{target}: there already, and so is {path}; expected one of them: remove the other"
                     )
                 replace_file(target, after.encode())
             if target == path:

@@ -45,7 +45,7 @@ class ReviewEntry(Section):
     correct_class: str | None = None
     crop: Annotated[Box | Unknown | None, BeforeValidator(_crop)] = None
     object_fully_visible: bool | None = None
-    """Must be stated of a crop; beside another verdict it means nothing."""
+    """Must be stated of a crop; with another verdict it means nothing."""
 
     basis: Basis | None = None
     seen: Seen | None = None

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from cleanset.errors import CleansetError, cut, one_line, reason
 
-# under which keys training programs keep the tensors, beside epochs and optimizers
+# under which keys training programs keep the tensors, with epochs and optimizers
 _NESTED = ("state_dict", "model", "model_state_dict", "state_dict_ema", "model_ema")
 # characters of a key or an object's name in a message
 MAX_KEY_CHARACTERS = 80

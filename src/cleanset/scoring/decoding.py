@@ -121,7 +121,7 @@ class SharedBatches:
     """Shared memory for a few batches, filled by worker processes; a context manager that ends them.
 
     A batch's memory is overwritten as soon as the next batch is asked for. `memory` is all of it, so
-    that it can be pinned. `modules`: modules that the workers import beside PRELOADED.
+    that it can be pinned. `modules`: modules that the workers import in addition to PRELOADED.
     """
 
     LOCK_SECONDS = 30.0

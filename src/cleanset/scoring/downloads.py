@@ -87,7 +87,7 @@ def fetch(origin: Origin, path: Path) -> None:
 
 
 def digest_file(path: Path) -> Path:
-    """The file beside downloaded weights that sha256sum -c reads; weights put there by hand lack it."""
+    """The file next to downloaded weights that sha256sum -c reads; weights put there by hand lack it."""
     return path.with_name(f"{path.name}.sha256")
 
 

@@ -59,9 +59,9 @@ def program_fingerprint(command: Sequence[str], opened: Sequence[Path] = (), env
 
 
 def module_fingerprint(module: str, files: Sequence[Path] = (), others: Collection[str] = ()) -> str:
-    """64 hexadecimal digits of a module's file, of what it imports next to it, and of further `files`.
+    """64 hexadecimal digits of a module's file, of what it imports from its folder, and of further `files`.
 
-    Beside it is what is below the folder in which Python finds the module; of an installed one its own package. Other
+    That is all below the folder in which Python finds the module; for an installed one its own package. Other
     libraries count by their versions, and so does this package, by its VERSION files. `others`: modules that count,
     too, unless they are installed. All modules must be importable.
     """

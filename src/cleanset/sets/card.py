@@ -248,7 +248,7 @@ def _features(form: ManifestForm, with_images: bool, classes: ClassTable) -> lis
 
 
 def _dtype(column: ManifestColumn) -> str:
-    """The type of a feature: pandas, by which `datasets` reads CSV, has no whole numbers beside gaps."""
+    """The type of a feature: pandas, by which `datasets` reads CSV, has no integers with gaps."""
     if column.kind == "whole number":
         return "float64" if column.is_optional else "int64"
     return "float64" if column.kind == "number" else "string"

@@ -45,7 +45,7 @@ DESCRIPTIONS = (
 OPTIONAL = (ZENODO, CITATION, GUIDELINES, LICENCE, CARD, CLASSES_FILE, REJECTED_CSV)
 """Descriptions that a set may lack: a rebuilt one lacks REJECTED_CSV, only a published one has LICENCE, ZENODO and
 perhaps CITATION, only the set of an edition with guidelines of its own has GUIDELINES, and only one of other images
-than ImageNet's has CLASSES_FILE. `derived_names` are the others, beside MANIFEST."""
+than ImageNet's has CLASSES_FILE. `derived_names` are the others, besides MANIFEST."""
 _CHECKSUM = re.compile(rf"^({SHA256_FORM.pattern})  (.+)$", re.MULTILINE)
 
 MAX_FILE_BYTES = 1 << 29
@@ -69,7 +69,7 @@ def json_lines(records: Iterable[JsonMapping]) -> str:
 
 
 def derived_names(classes: ClassTable, *, with_images: bool, is_empty: bool = False) -> list[str]:
-    """The files that are made from every manifest of images of these classes, beside CLASSES_FILE."""
+    """The files that are made from every manifest of images of these classes, besides CLASSES_FILE."""
     if classes.is_imagenet:
         return [CROISSANT, *([METADATA] if with_images and not is_empty else [])]
     lines = METADATA_LINES if with_images else MANIFEST_LINES

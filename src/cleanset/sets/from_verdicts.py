@@ -258,7 +258,7 @@ def verdict_of(fields: Row, where: str) -> Verdict:
 def read_verdicts(reviews: Path) -> dict[tuple[str, str], Verdict]:
     """Every verdict below the folder `reviews`, by file and image id."""
     found = {}
-    # beside the folders of auditors is the plan of an audit
+    # next to the folders of auditors is the plan of an audit
     for path in sorted(path for path in reviews.rglob("*.yaml") if path.parent != reviews / "audit"):
         content = Yaml(path).content()
         file = path.relative_to(reviews).as_posix()
@@ -570,7 +570,7 @@ class ModelSet:
         return found | {"confidence": "" if confidence is None else f"{confidence:.9g}"}
 
     def audit_problems(self, manifest: Sequence[Row]) -> Iterator[str]:
-        """Numbers in the result of the audit, beside its bounds, that do not follow from its draws and verdicts."""
+        """Numbers in the result of the audit, other than its bounds, that do not follow from its draws and verdicts."""
         release = self.release
         reviews = self.release.folder / "reviews/audit"
         result = json.loads((release.folder / f"audit/{self.role}.json").read_text("utf-8")) or {}

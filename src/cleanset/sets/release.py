@@ -1,6 +1,6 @@
 """`cleanset publish` of an edition: one release with the sets of all models and everything that determines them.
 
-Beside the sets it holds the scores, the verdicts with the board's notes, the results of gold items and audits, and the
+Besides the sets it holds the scores, the verdicts with the board's notes, the results of gold items and audits, and the
 program `from_verdicts.py`, which recomputes the sets from these. `cleanset verify --from-verdicts` runs the program.
 """
 

@@ -4,7 +4,7 @@ Against DNS rebinding the Host must be one that the server was started for. Agai
 the Origin, where a browser sends one, must be that same host, and a browser's Sec-Fetch-Site must
 not say that another site asked.
 
-The person is the first part of the path, so that no tab becomes another person's, whatever is opened beside it or
+The person is the first part of the path, so that no tab becomes another person's, whatever is opened next to it or
 started after it. Against other users, of this machine too, a token is needed: once in the address, from then on as a
 cookie named by port and person.
 

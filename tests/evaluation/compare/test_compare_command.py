@@ -121,7 +121,7 @@ def test_other_scores_as_json(edition: Edition) -> None:
 
 
 def with_record(folder: Path, name: str, **changes: object) -> str:
-    """A score table with a record beside it; its path."""
+    """A score table with a record next to it; its path."""
     put(folder / f"{name}.parquet", SCORE_ROWS["standard"], SCORES)
     (folder / f"{name}.json").write_text(json.dumps(SCORED | changes))
     return f"{name}.parquet"

@@ -298,7 +298,7 @@ def test_the_models_of_one_folder(tmp_path: Path) -> None:
     assert [row.model for row in run(records).rows] == ["timm:resnet50", "vit"]
     put_results(folder / "other.json", {"fingerprint": "0" * 64})
     with pytest.raises(
-        CleansetError, match=r"other\.json: the record of a model that results\.json beside it does not"
+        CleansetError, match=r"other\.json: the record of a model that results\.json next to it does not"
     ):
         read_results(folder / "other.json")
 

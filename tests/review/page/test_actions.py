@@ -49,7 +49,7 @@ LINES = [
     ("Enter or Space", "enlarge the image, and back"),
     ("n or PgDn", "next class"),
     ("h", "read the guidelines, with examples of each reason"),
-    ("Shift+1 … 9", "reject that image for the reason shown beside its ⇧; Shift+click does the same"),
+    ("Shift+1 … 9", "reject that image for the reason shown next to its ⇧; Shift+click does the same"),
     ("Shift+reason", "reject for the reason with that key, or change the reason"),
     ("i", "reject because it shows another class, and name that class"),
     ("d", "withdraw your verdict"),

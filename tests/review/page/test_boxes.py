@@ -1,4 +1,4 @@
-"""In every state of the review page nothing is cut, covered, beside the window, too small or too pale."""
+"""In every state of the review page nothing is cut, covered, outside the window, too small or too pale."""
 
 from pathlib import Path
 from typing import NamedTuple

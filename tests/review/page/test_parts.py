@@ -102,7 +102,7 @@ def test_examples_are_reviewed_as_clean_and_not_asked(edition: Path, tab: TabAlo
     assert set(tab.cursor.asked()).isdisjoint({first, second, third})
     section = html[html.index('class="examples"') : html.index('class="progress"')]
     assert sorted(re.findall(r"ILSVRC2012_val_\d{8}", section)) == sorted([first, third])
-    tab.cursor.every = True  # beside themselves they are no examples
+    tab.cursor.every = True  # in addition to themselves they are no examples
     assert "an example" not in tab.type()["view"]
 
 
@@ -346,7 +346,7 @@ def test_hints_name_cards(edition: Path, tab: TabAlone) -> None:
     html = tab.type()["view"]
     assert "nearly the same as card 2" in html
     assert "nearly the same as card 1" in html
-    # looked at closely, it is beside the other
+    # looked at closely, it is next to the other
     closely = tab.type("Enter")["overlay"]
     hints.close()
     assert closely.count("image/full/") == 2
@@ -379,7 +379,7 @@ def with_misclassified(edition: Path, tab: TabAlone, image_id: str) -> TabAlone:
 
 @pytest.mark.parametrize("wrong_after_crop", ["reject", "accept"])
 def test_a_crop_that_is_misclassified(edition: Path, wrong_after_crop: str) -> None:
-    """Told beside the image, and the class needs another image for that model, unless the params accept it."""
+    """Reported next to the image, and the class needs another image for that model, unless the params accept it."""
     change_review(edition, wrong_after_crop=wrong_after_crop)
     tab = TabAlone(edition)
     focus = tab.cursor.focus or ""

@@ -157,7 +157,7 @@ async ([width, height]) => { const { layOut } = await import("./static/grid.js")
   layOut();
   return Math.min(...areas) }
 """
-"""The smallest area of an image beside a strip of this size."""
+"""The smallest area of an image next to a strip of this size."""
 
 
 @pytest.mark.long

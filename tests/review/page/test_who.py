@@ -30,7 +30,7 @@ def can_be_read(page: Page) -> bool:
 
 @pytest.mark.exhaustive
 def test_a_tab_stays_with_its_person(edition: Path, start: Serve, browser: Browser) -> None:
-    """When another link is opened beside it, and when the server is started again."""
+    """When another link is opened next to it, and when the server is started again."""
     options = ("--reviewer", "ben", "--port", str(free_port()))
     server = start("ada", *options)
     context = browser.new_context(viewport={"width": 1280, "height": 800})

@@ -1,4 +1,4 @@
-"""bench/checkpoints.py: the scores of a network beside a published list of a model's most confident images."""
+"""bench/checkpoints.py: the scores of a network compared with a published list of a model's most confident images."""
 
 from math import isnan
 from pathlib import Path

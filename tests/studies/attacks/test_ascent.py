@@ -1,4 +1,4 @@
-"""Files that fill a ball, beside the best ones that can be counted by hand; and losses."""
+"""Files that fill a ball, compared with the best ones that can be counted by hand; and losses."""
 
 import itertools
 

@@ -60,7 +60,7 @@ def plain_moved(image: np.ndarray, dx: float, dy: float, angle: float) -> np.nda
 
 
 def plain_turned(image: np.ndarray, dx: float, dy: float, angle: float) -> np.ndarray:
-    """Each pixel fetched from where torchvision 0.2.1 and Pillow find it: clockwise, beside the center, and cut."""
+    """Each pixel fetched from where torchvision 0.2.1 and Pillow find it: clockwise, off the center, and cut."""
     size = image.shape[-1]
     middle, turn = size / 2 + 0.5, angle * pi / 180
     result = np.zeros(image.shape)

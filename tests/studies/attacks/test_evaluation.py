@@ -121,7 +121,7 @@ EPS = "8/255"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Six images of each of two classes, some far from the other one and some near, beside the modules."""
+    """Six images of each of two classes, some far from the other one and some near, next to the modules."""
     folder = tmp_path_factory.mktemp("attacked")
     for number, distance in enumerate((6, 8, 10, 10, 60, 60)):
         for wnid, sign, blue in (("n01440764", 1, 8), ("n01443537", -1, 134)):

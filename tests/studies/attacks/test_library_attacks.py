@@ -75,7 +75,7 @@ def test_its_remarks_are_kept(capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.exhaustive
 def test_the_original_program_breaks_the_same_images() -> None:
-    """Its standard version beside this one, on 20 images with the same seed: the same robust accuracy.
+    """Its standard version compared with this one, on 20 images with the same seed: the same robust accuracy.
 
     Square asks less than in either, which takes most of the time and breaks no image that the gradients did not.
     Candidates of this one are of 8 bits; images within half a level of being broken or not are left out.
@@ -119,7 +119,7 @@ class Passes(Linear):
 
 @pytest.mark.parametrize(("eps", "further"), [(1.0, []), (1 / 255, [2] * 6)])
 def test_gradients_for_files_are_asked_of_images_that_withstand_only(eps: float, further: list[int]) -> None:
-    """Beside the passes of the library's own program: none in a large ball, six for both images in a small one."""
+    """The passes of the library's own program: none in a large ball, six for both images in a small one."""
     bias = torch.zeros(12, dtype=torch.float64)
     bias[0] = 3
     network = Passes(random_linear(12).weight.detach(), bias)

@@ -47,7 +47,7 @@ ORDER = ("contest", "roster", "team", "controls", "examples", "defence", "stake"
 
 
 class Entry(NamedTuple):
-    """A line to be: its day, kind and data; `place`: its order within the day, beside that of its kind."""
+    """A line to be: its day, kind and data; `place`: its order within the day, in addition to that of its kind."""
 
     date: str
     kind: str

@@ -209,7 +209,7 @@ def test_a_file_that_is_too_long(made: OnDisk) -> None:
 
 
 def test_a_defence_in_a_folder(made: OnDisk) -> None:
-    """All files beside it are its program's, with their digests."""
+    """All files next to it are its program's, with their digests."""
     folder = made.yaml(
         "d/defence.yaml", {"name": "red/tool", "open": False, "program": {"command": ["sh", "run.sh"]}}
     ).parent
@@ -222,7 +222,7 @@ def test_a_defence_in_a_folder(made: OnDisk) -> None:
     model = {"role": "standard", "confidence": "softmax", "threshold": 0.9}
     folder = made.yaml("m/defence.yaml", {"name": "red/model", "open": False, "model": model}).parent
     made.text(folder / "run.sh", "")
-    with pytest.raises(CleansetError, match=r"beside the defence\.yaml of a model"):
+    with pytest.raises(CleansetError, match=r"next to the defence\.yaml of a model"):
         made.enter(folder)
 
 

@@ -94,7 +94,7 @@ for path in ("/defence/x", "/images/x", "/usr/bin/x", "/x"):
 
 
 def test_the_first_word_of_a_command_shows_no_folder(tmp_path: Path) -> None:
-    """A program that is elsewhere is not there, and neither is what is beside it."""
+    """A program that is elsewhere is not there, and neither is what is next to it."""
     tool = tmp_path / "X" / "bin" / "tool"
     tool.parent.mkdir(parents=True)
     tool.write_text("#!/bin/sh\nls $1 | sed 's/$/, bird/'\n")

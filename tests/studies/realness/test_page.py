@@ -121,7 +121,7 @@ def test_keys_that_are_no_answers(page: Page, planned: Path) -> None:
 
 @pytest.mark.long
 def test_every_kind_of_trial_can_be_read(browser: Browser, planned: Path) -> None:
-    """No violation of axe's rules, and nothing beside the window, on the first page, a pair, an image, a check.
+    """No violation of axe's rules, and nothing outside the window, on the first page, a pair, an image, a check.
 
     In a window of its own: axe asks for the style sheet again, which a browser refuses of a file.
     """

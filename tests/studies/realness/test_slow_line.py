@@ -17,7 +17,7 @@ from tests.studies.realness.conftest import ANSWERABLE, SIZES, command, rows
 BYTES_A_SECOND = 125_000
 """1 Mbit/s."""
 HEAD_BYTES = 5_000
-"""More than a PNG and its reply have beside the pixels."""
+"""More than a PNG and its reply have besides the pixels."""
 
 
 def planned_with(folder: Path, export_folder: Path, side: int) -> Path:

@@ -86,7 +86,7 @@ def test_all_corruptions_of_photographs_are_the_librarys(real: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["brightness", "saturate"])
 def test_no_color_differs(name: str) -> None:
-    """Every green with every blue, beside six reds: all orders of the channels, all pairs of equal ones."""
+    """Every green with every blue, with six reds: all orders of the channels, all pairs of equal ones."""
     green, blue = np.meshgrid(np.arange(256), np.arange(256), indexing="ij")
     for red in (0, 1, 127, 128, 254, 255):
         image = np.stack([np.full_like(green, red), green, blue], axis=-1).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""A training study beside the edition of ten images: coloured squares that a small network learns in seconds."""
+"""A training study next to the edition of ten images: coloured squares that a small network learns in seconds."""
 
 import shutil
 import sys
@@ -35,7 +35,7 @@ def coloured_study(edition: Path, folder: Path, per_class: int = PER_CLASS, **ru
 
 
 def write_params(study: TrainingStudy, top: dict[str, Any] | None = None, **runs: dict[str, Any]) -> None:
-    """Replace the params; `top` are keys beside the runs."""
+    """Replace the params; `top` are keys next to the runs."""
     content = {
         "data": {"images": "images", "masks": "masks"}, "folds": 3, "device": "cpu",
         "runs": {name: deepcopy(RUN) | keys for name, keys in runs.items()}, **(top or {}),

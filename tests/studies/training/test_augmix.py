@@ -1,4 +1,4 @@
-"""AugMix beside the formulas of its authors' code, written again here, with the same draws in the same order."""
+"""AugMix compared with the formulas of its authors' code, written again here, with the same draws in the same order."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""EX1 beside EX2, tables 2 and 3 and grids, of counts that are written down."""
+"""EX1 compared with EX2, tables 2 and 3 and grids, of counts that are written down."""
 
 import math
 from collections.abc import Mapping, Sequence

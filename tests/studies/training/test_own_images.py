@@ -93,7 +93,7 @@ def reproduced(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture
 def study(reproduced: Path, tmp_path: Path) -> TrainingStudy:
-    """A copy of the study beside the same edition, with its classes in use."""
+    """A copy of the study of the same edition, with its classes in use."""
     mine = tmp_path / "mine"
     for name in ("params.yaml", "data", "labels.csv", "images.sha256"):
         (mine / name).parent.mkdir(exist_ok=True)

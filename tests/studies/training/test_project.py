@@ -64,7 +64,7 @@ def test_runs_beside_each_other(checkout: Checkout, repository: Path) -> None:
 
 
 def test_make_training_twice(checkout: Checkout) -> None:
-    """The runs beside each other; the second time nothing is left to do, and git sees no change."""
+    """The runs in parallel; the second time nothing is left to do, and git sees no change."""
     for _ in range(2):
         done = shell(checkout, "make training TRAINING_IMAGES=6")
         assert done.returncode == 0, done.stderr

@@ -21,7 +21,7 @@ from cleanset.plumbing.markup import markdown_text
 from cleanset.statistics.formats import counted
 
 TASK = {"type": "image-classification", "name": "Image Classification"}
-# the type of the dataset: not that of all validation images, whose numbers these must not be beside
+# the type of the dataset: not that of all validation images, whose numbers these must not be mixed with
 DATASET = "cleanset"
 CARD_SUFFIXES = (".md", ".yaml", ".yml")
 INDEX_PATTERN = r"model-index:\n(?:[ -].*\n)+"

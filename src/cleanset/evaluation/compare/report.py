@@ -130,7 +130,7 @@ def _role_of(params: Params, a: Path, b: Path) -> str:
 
 
 def compare_records(a: Path, b: Path) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
-    """Compare the records beside two score tables, such as data/scores/standard.json.
+    """Compare the records next to two score tables, such as data/scores/standard.json.
 
     The values in both by the property that differs, and by side, A or B, why its record cannot be compared.
     """

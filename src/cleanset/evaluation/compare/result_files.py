@@ -149,8 +149,8 @@ def _of_model(record: Path) -> ResultFile:
         found = [model for model in one.models if one.stems.get(model, *file_stems([model])) == record.stem]
         if len(found) != 1:
             raise CleansetError(
-                f"{record}: the record of a model that {RESULTS} beside it does not name; expected {EXPECTED_RESULTS}: "
-                "name the folder"
+                f"{record}: the record of a model that {RESULTS} next to it does not name; expected "
+                f"{EXPECTED_RESULTS}: name the folder"
             )
         answers = {model: each for model, each in one.answers.items() if model in found}
         measured[name] = replace(one, models={found[0]: one.models[found[0]]}, answers=answers)

@@ -85,7 +85,7 @@ class ImageHint(KnownHint, ABC):
     """What was measured of an image for one hint, and whether it is a sign of a flaw."""
 
     hidden_by: ClassVar[frozenset[HintKind]] = frozenset()
-    """The hints beside which this one is not given."""
+    """The hints with which this one is not given."""
 
     @abstractmethod
     def signs(self, classes: ClassTable) -> Iterator[Sign]:

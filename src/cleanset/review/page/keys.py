@@ -21,7 +21,7 @@ class ReviewKey(SentKey):
 
     Its subject is a class.
 
-    Beside the keys of the keyboard, `key` may be: `focus` an image (`card`), or among one's own verdicts a tile;
+    Besides the keys of the keyboard, `key` may be: `focus` an image (`card`), or among one's own verdicts a tile;
     `guess`: reject an image (`card`) for the reason that it shows (`reason`); `reason`: reject the image in focus for
     that reason; `visit` a class (`card` is its wnid); `hit`: a class (`card`) that the search found was clicked;
     `choose` some of one's own verdicts (`card`: the name of their filter); `box`: the box drawn has changed; `keep`: a

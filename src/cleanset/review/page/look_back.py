@@ -117,7 +117,7 @@ def _own_verdicts(session: Session) -> list[PastVerdict]:
 def _filters(
     session: Session, verdict: PastVerdict, hints: Mapping[int, Mapping[str, Collection[str]]]
 ) -> Iterator[str]:
-    """The names of the filters that a verdict matches, beside FILTER_ALL."""
+    """The names of the filters that a verdict matches, other than FILTER_ALL."""
     class_index, image_id = verdict.key
     status = session.statuses[class_index]
     if verdict.is_hasty:

@@ -17,7 +17,7 @@ EXAMPLES = "static/examples"
 
 @dataclass(frozen=True, slots=True)
 class RuleExample:
-    """An image beside a rule, of the edition or drawn."""
+    """An image next to a rule, of the edition or drawn."""
 
     address: str
     caption: str

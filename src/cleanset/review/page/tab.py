@@ -295,4 +295,4 @@ HANDLERS: Mapping[Action, Callable[[Tab, ReviewKey], None]] = MappingProxyType(
         Action.TELL_LOST: Tab._tell_lost,
     }
 )
-"""What carries out an action of the table, beside REJECT_FOR_REASON; the others are the browser's or a dialog's."""
+"""What carries out an action of the table, other than REJECT_FOR_REASON; the others are the browser's or a dialog's."""

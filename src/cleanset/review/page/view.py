@@ -159,7 +159,7 @@ def render(tab: Tab) -> dict[str, str]:
     parts = {
         "view": "end.html" if tab.ended else "board.html" if tab.options() else "class.html",
         "overlay": f"{overlay}.html" if overlay else None,
-        # beside the image, which would flicker if it were drawn again with every hint
+        # next to the image, which would flicker if it were drawn again with every hint
         "panel": {"crop": "crop_panel.html", "zoom": "zoom_panel.html"}.get(overlay or ""),
     }
     content = _content(tab, shown) | {"overlay": overlay}

@@ -103,7 +103,7 @@ class Spending:
 class Attacking:
     """An attack, by its name in the params, on a model, and where its results are written.
 
-    `further`: facts that the results depend on beside record, images, model and code, by name. `table`: the table of
+    `further`: facts that the results depend on besides record, images, model and code, by name. `table`: the table of
     the results.
     """
 

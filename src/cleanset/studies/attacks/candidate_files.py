@@ -25,7 +25,7 @@ from cleanset.scoring.decoding import worker_processes
 from cleanset.studies.attacks.threats import LEVELS, Ball
 
 MAX_WRITERS = 8
-"""Processes beside one device: together they make 400 files a second."""
+"""Processes for one device: together they make 400 files a second."""
 
 Distance = Callable[[PixelPlanes, PixelPlanes], float]
 

@@ -256,7 +256,7 @@ def _random_offset(of: Evidence) -> tuple[State, str]:
 
 def _prior_work(of: Evidence) -> tuple[State, str]:
     others = [model for model in of.models if model != of.model]
-    beside = f"beside it: {join_names(others)}" if others else "no other model was attacked beside it"
+    beside = f"attacked with it: {join_names(others)}" if others else "no other model was attacked with it"
     return "cannot be told", beside
 
 

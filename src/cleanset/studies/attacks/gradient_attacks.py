@@ -300,7 +300,7 @@ class TransferAttack(InBall):
         others = known.sources()
         if not others:
             raise CleansetError(
-                "transfer: no other model to make images on; expected at least one beside the model that is attacked"
+                "transfer: no other model to make images on; expected at least one besides the model that is attacked"
             )
         listed = ", ".join(others)
         return chosen(
@@ -342,7 +342,7 @@ BITS = 62
 class SpsaAttack(OneByOne):
     """SPSA in an Linf ball, around the image or around the result of `after`; null: the image itself.
 
-    `samples` an even number of queries a step, half of them mirrored, beside one of the place itself; `delta` the
+    `samples` an even number of queries a step, half of them mirrored, and one of the place itself; `delta` the
     distance of the samples; the search ends with the step whose place has a margin above `stop_margin`. A generator of
     its own for each image.
     """

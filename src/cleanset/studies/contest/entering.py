@@ -71,7 +71,7 @@ def _kind_of(path: Path, content: dict[str, object]) -> tuple[str, dict[str, obj
 
 
 def _submission(folder: Path) -> DraftLine:
-    """All images beside a manifest.yaml."""
+    """All images next to a manifest.yaml."""
     paths = files_in(folder)
     data = read_content(paths.pop(MANIFEST_YAML))
     images = [image_entry(name, read_bytes(path, MAX_IMAGE_BYTES), path) for name, path in paths.items()]
@@ -80,7 +80,7 @@ def _submission(folder: Path) -> DraftLine:
 
 
 def _defence(folder: Path) -> DraftLine:
-    """A defence, with all files of its program: those beside the defence.yaml."""
+    """A defence, with all files of its program: those next to the defence.yaml."""
     paths = files_in(folder)
     data = read_content(paths.pop(DEFENCE_YAML))
     digests = {name: sha256_of(path) for name, path in paths.items()}
@@ -88,7 +88,7 @@ def _defence(folder: Path) -> DraftLine:
     if isinstance(program, dict):
         program["files"] = digests
     elif paths:
-        raise CleansetError(f"{min(paths)}: beside the {DEFENCE_YAML} of a model; expected that alone: take it out")
+        raise CleansetError(f"{min(paths)}: next to the {DEFENCE_YAML} of a model; expected that alone: take it out")
     return DraftLine("defence", data, {digest: paths[name] for name, digest in digests.items()}, folder)
 
 

@@ -129,7 +129,7 @@ class SubmittedImage(Section):
 
 
 class SubmissionManifest(Section):
-    """All of a manifest.yaml; the images are entered from the files beside it."""
+    """All of a manifest.yaml; the images are entered from the files next to it."""
 
     team: Name
     target: DefenceName

@@ -1,4 +1,4 @@
-"""Checks of what lines name beside themselves: their objects, copied images, outlines, and models of the edition.
+"""Checks of what lines name besides themselves: their objects, copied images, outlines, and models of the edition.
 
 Each submitted image is compared with what was there before: the clean set, the judges' own images, earlier
 submissions. A copy has the same pixels but for a level on average, and is refused. Images that look alike, such as a

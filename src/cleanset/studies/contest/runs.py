@@ -26,7 +26,7 @@ from cleanset.studies.contest.rules import ABSTAIN, ContestRules
 from cleanset.studies.contest.state import Contest
 
 UNPUBLISHED_LIST = "unpublished"
-"""The folder, beside the log, of the list that is not published; git ignores it."""
+"""The folder, next to the log, of the list that is not published; git ignores it."""
 
 
 def edition_of(folder: Path) -> Edition:
@@ -45,7 +45,7 @@ def clean_images(edition: Edition) -> list[tuple[Path, Entry]]:
 
 
 def unpublished_list(contest: Path, groups: Groups) -> EligibilityList:
-    """The images in `unpublished/` beside the log, which has one folder for each group, by its name; empty without it.
+    """The images in `unpublished/` next to the log, which has one folder for each group, by its name; empty without it.
 
     Raises CleansetError for a group without an image.
     """

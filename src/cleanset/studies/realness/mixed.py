@@ -342,7 +342,7 @@ class RemlProblem:
         try:
             shape = np.array([1.0, 0.0, 1.0, 1.0, 1.0]) if self.slopes else np.ones(2)
             best, least = min((self._minimum(start * shape) for start in STARTS), key=lambda found: found[1])
-            # the criterion is even in a ratio, so 0 is stationary: a search that ends there starts again beside it
+            # the criterion is even in a ratio, so 0 is stationary: a search that ends there starts again next to it
             for place in self._bounded:
                 if best[place] < AT_ZERO:
                     found, value = self._minimum(np.where(np.arange(len(best)) == place, BESIDE_ZERO, best))

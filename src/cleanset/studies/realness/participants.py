@@ -16,7 +16,7 @@ State = Literal["looking", "begun", "answered", "complete", "expired", "refused"
 complete: has finished. expired: was away for long, and the list is somebody else's. refused: may not take part."""
 
 PageEvent = Literal["opens", "begins", "declines", "finishes"]
-"""What a person does on the page beside answering."""
+"""What a person does on the page besides answering."""
 
 Event = Literal[PageEvent, "fails_screening", "answers_last", "list_taken", "list_free"]
 

@@ -47,7 +47,7 @@ class _Images(BaseModel):
 
 
 class PlanFiles(BaseModel):
-    """The pins in plan.json, and the texts of key.csv and trials.csv beside it."""
+    """The pins in plan.json, and the texts of key.csv and trials.csv next to it."""
 
     model_config = ConfigDict(frozen=True)
 

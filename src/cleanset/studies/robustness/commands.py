@@ -38,7 +38,7 @@ ParamsFile = Annotated[
     Path | None,
     typer.Option(
         "--params",
-        help="File with the keys of a study's params.yaml; masks, backgrounds and generated lie beside it. "
+        help="File with the keys of a study's params.yaml; masks, backgrounds and generated are next to it. "
         "Without it: 15 corruptions at five severities and 10 perturbations.",
     ),
 ]

@@ -161,7 +161,7 @@ class ChangePlan:
     files: Mapping[str, ImageFile]
     """Where these images are, by file."""
     params: StudyParams
-    """What decides the changes beside the family's section: seed and JPEG quality; and which model sees which image."""
+    """What decides the changes besides the family's section: seed, JPEG quality, which model sees which image."""
     is_published: bool = False
     """Whether the changed images are read instead of made."""
 

@@ -38,7 +38,7 @@ class ReferencedModel:
     is_reference: bool = False
     """Whether other models' measures are divided by its own."""
     also: tuple[str, ...] = ()
-    """Values that the key may have beside models."""
+    """Values that the key may have besides models."""
     may_be_unmeasured: bool = False
     """Whether the model need not be measured here."""
 

@@ -226,7 +226,7 @@ def _sources_before(path: Path, made_with: Mapping[str, object]) -> dict[str, li
     # through JSON, where tuples become lists
     if not isinstance(sources, dict) or record != json.loads(json.dumps(made_with)):
         raise CleansetError(
-            f"{path}: the images beside it were made with another pipeline, prompt, seed, option or version; expected "
+            f"{path}: the images next to it were made with another pipeline, prompt, seed, option or version; expected "
             "the same: remove the folder's images and this file"
         )
     return sources

@@ -1,4 +1,4 @@
-"""The report of a training study: runs, curves, EX1 beside EX2, EX3; pages that open without a server."""
+"""The report of a training study: runs, curves, EX1 compared with EX2, EX3; pages that open without a server."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 PAGES = {
     "index.html": "Runs",
     "curves.html": "Curves",
-    "experiments.html": "EX1 beside EX2",
+    "experiments.html": "EX1 compared with EX2",
     "segmentation.html": "EX3: segmentation",
 }
 """The pages by file name, with their titles."""

@@ -117,7 +117,7 @@ class TrainingParams(Section):
     measures: TrainingMeasures = TrainingMeasures()
     """The keys of measures."""
     engine: Engine | None = None
-    """What trains folds and runs beside each other: local, the devices of this machine, or ray; null: the edition's."""
+    """What trains folds and runs at the same time: local, the devices of this machine, or ray; null: the edition's."""
     device: DeviceText = "auto"
     """The devices to train on; auto is every GPU, if any, otherwise the CPU."""
     threads: Annotated[int, Field(ge=1, le=1024)] = 1

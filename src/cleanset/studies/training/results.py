@@ -36,7 +36,7 @@ class Summary(NamedTuple):
     tables: Mapping[str, pd.DataFrame]
     """The tables by the stem of their CSV file."""
     trained: Mapping[str, Mapping[str, float]]
-    """EX1 beside EX2 for the robustness study: by network its accuracies on originals and scenarios."""
+    """EX1 compared with EX2 for the robustness study: by network its accuracies on originals and scenarios."""
 
     def records(self, name: str) -> list[JsonObject]:
         """The rows of a table, NaN as None; empty without the table."""

@@ -70,7 +70,7 @@ class Network(Section):
     source: Literal["timm", "torchvision", "smp", "module"] = "timm"
     """The library; smp is segmentation-models-pytorch, `module` a custom network."""
     name: Annotated[str, Field(min_length=1)]
-    """The library's name; of a custom network `MODULE:CALLABLE`, whose module is looked for beside params.yaml."""
+    """The library's name; of a custom network `MODULE:CALLABLE`, whose module is looked for next to params.yaml."""
     encoder: str | None = None
     """timm's name of the encoder of a network of smp; null: the network's own."""
     pretrained: bool = False

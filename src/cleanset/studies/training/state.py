@@ -38,7 +38,7 @@ class _Finished:
 class StateFolder:
     """A folder with the state after the last finished epoch: a line with its SHA-256, then its bytes.
 
-    Beside the files of a finished training there is, in place of the state, a list of them with their SHA-256.
+    Next to the files of a finished training there is, in place of the state, a list of them with their SHA-256.
     `settings`: everything that the result depends on, of JSON's types; a state of other settings is refused.
     """
 

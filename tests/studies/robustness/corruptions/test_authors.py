@@ -1,4 +1,4 @@
-"""The corruptions beside those of their authors' program: literals that it printed, and what only cleanset has."""
+"""The corruptions compared with those of their authors' program: literals that it printed, and cleanset's own ones."""
 
 from hashlib import sha256
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The corruptions of ImageNet-C-bar beside those of their authors' program: literals that it gave, and their shape."""
+"""The corruptions of ImageNet-C-bar compared with those of their authors' program: its literals and their shape."""
 
 from hashlib import sha256
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The page of corruptions: when mCE is beside that of published models."""
+"""The page of corruptions: when mCE is compared with that of published models."""
 
 from dataclasses import replace
 
@@ -47,5 +47,5 @@ def test_published_models_are_shown_beside_mce_to_alexnet_on_imagenet(
     )
     monkeypatch.setattr(pages, "families_in", lambda _: [family_named("corruptions")])
     page = pages.pages(data)["index.html"]
-    assert ("<h2>Beside published models</h2>" in page) == is_shown
+    assert ("<h2>Compared with published models</h2>" in page) == is_shown
     assert "<b>mCE</b>" in page

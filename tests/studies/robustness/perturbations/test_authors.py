@@ -1,4 +1,4 @@
-"""The perturbations beside those of their authors' script: literals that it printed."""
+"""The perturbations compared with those of their authors' script: literals that it printed."""
 
 from hashlib import sha256
 from pathlib import Path

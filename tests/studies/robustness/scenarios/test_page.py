@@ -1,4 +1,4 @@
-"""The page of scenarios: tests by image beside the published regression, and the notes of its tables."""
+"""The page of scenarios: tests by image and the published regression, and the notes of its tables."""
 
 from dataclasses import replace
 

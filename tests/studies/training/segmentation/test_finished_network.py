@@ -48,7 +48,7 @@ PARAMS = {"data": {"images": "images"}, "runs": {"small": SETTINGS}}
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> TrainingStudy:
-    """A study with a finished run, beside a robustness study of two images without masks and one with."""
+    """A study with a finished run, next to a robustness study of two images without masks and one with."""
     edition = tmp_path_factory.mktemp("edition")
     study = TrainingStudy(edition / "studies" / "training")
     files = study.fold("small", "fold_01")

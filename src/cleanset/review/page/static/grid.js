@@ -1,11 +1,11 @@
 // The grid of a class, in which its images are as large as their own aspects and the window allow. Those that the class
-// was opened with keep their places, whatever joins them; a place, or a strip beside them, is left for replacements.
+// was opened with keep their places, whatever joins them; a place, or a strip next to them, is left for replacements.
 import { view } from "../web/view.js";
 
 const GAP = 10;
 const ACROSS = 12; // border and padding of a card on both sides
 const DOWN = 14; // the same above and below, and the space above the caption
-const WIDE = 330; // from here on, the hints are beside the keys
+const WIDE = 330; // at least so wide, the hints are next to the keys
 const READABLE = 30_000; // area on the screen below which images are scrolled instead
 const USUAL_RATIO = 4 / 3;
 const WORTH = 0.59; // of the area that images could have, what places for replacements have to leave

@@ -221,7 +221,7 @@
   const VALUES = { pair: SIDES, plate: [...DIGITS, "none"] };
   const choicesOf = (trial) => CHOICES[trial.kind] ?? SCALE_LABELS;
   const valuesOf = (trial) => VALUES[trial.kind] ?? STUDY.scale.map(String);
-  // Buttons beside the answers, for those who may change them.
+  // Buttons next to the answers, for those who may change them.
   const step = (name, isThere) => (isThere ? `<button type="button" class="${name}">${text(TEXTS[name])}</button>` : "");
 
   // The trials, one after another, from the first that has no answer in `given`. `save` is called with each answer, and

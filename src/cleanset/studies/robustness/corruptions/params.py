@@ -83,7 +83,7 @@ CORRUPTIONS_3DCC: tuple[str, ...] = _of_group(GROUP_3DCC)
 """The 12 corruptions of ImageNet-3DCC, which are read from a folder: they need depths of the images."""
 
 FURTHER_GROUPS: dict[str, tuple[str, ...]] = {C_BAR: tuple(C_BAR_AMOUNTS), GROUP_3DCC: CORRUPTIONS_3DCC}
-"""The benchmarks beside ImageNet-C, each a group."""
+"""The benchmarks other than ImageNet-C, each a group."""
 
 BENCHMARKS: dict[str, tuple[str, ...]] = {
     "ImageNet-C": CORRUPTIONS,

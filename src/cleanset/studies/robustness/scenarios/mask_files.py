@@ -167,7 +167,7 @@ def _check_size(regions: Regions, size: tuple[int, int], crop: Box | None, where
 
 
 def has_scenarios(images: pd.DataFrame, masks: pd.DataFrame) -> pd.DataFrame:
-    """The rows of STUDY_IMAGES whose mask scenarios can use, with the columns of MASKS beside."""
+    """The rows of STUDY_IMAGES whose mask scenarios can use, joined with the columns of MASKS."""
     if images["file"].tolist() != masks["file"].tolist():
         raise CleansetError(
             f"masks of {len(masks):,} images for {len(images):,} other images; expected the same: run dvc repro"

@@ -84,7 +84,7 @@ def intersection_over_unions(counts: LabelCounts) -> NDArray[np.float64]:
 
 
 def measures_by_class(counts: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the columns CLASS_MEASURES beside, 0 to 1; NaN for a class in neither label map nor prediction.
+    """The rows with the columns CLASS_MEASURES added, 0 to 1; NaN for a class in neither label map nor prediction.
 
     `counts` has the columns COUNTS. accuracy is the share of the class's pixels that are predicted as that class.
     """
