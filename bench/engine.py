@@ -262,7 +262,7 @@ def rate_of(folder: Path, name: str, devices: int) -> float:
 
 
 def answered(folder: Path, devices: int) -> float:
-    """The rate of answers to changed images, each of which is made by a corruption."""
+    """The rate of answers to images that corruptions change."""
     images = changed_images(folder)
     settings = Settings([StandIn(CPU)] * devices, "float32", BATCH, available_cores())
     workers = [pass_worker(images, each) for each in settings.by_device()]

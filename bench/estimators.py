@@ -1,4 +1,4 @@
-"""Estimators where they are biased or their tests fail, by simulation: scenarios, ECE, Score, kappa, realness.
+"""Estimators of studies where they are biased or their tests fail, by simulation: scenarios, ECE, Score, kappa.
 
 Each part draws data whose truth is known, and prints how often the test is wrong, how far the mean is off, or how often
 the interval covers.
@@ -13,8 +13,6 @@ import pandas as pd
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.statistics.calibration import calibration_bins, calibration_error, debiased_calibration_error
 from cleanset.statistics.raters import ac1, kappa
-from cleanset.studies.realness.mixed import fit
-from cleanset.studies.realness.planning import PUBLISHED_FIT
 from cleanset.studies.robustness.results import DEFINITIONS
 from cleanset.studies.robustness.scenarios.by_image import by_image
 from cleanset.studies.robustness.scenarios.measures import sampled_score, spread, squared_deviations
@@ -32,9 +30,6 @@ EXCESS = (0.0, 0.05, 0.1)
 SCORE_DESIGNS = ((12, 6), (100, 3), (1000, 3))
 RATED = (10, 30, 100)
 MANY_RATED = 200_000
-STUDY_IMAGES = ((2, 2), (2, 20), (5, 5), (10, 10), (20, 20))
-"""Real and modified images of a realness study, all rated by `PEOPLE`."""
-PEOPLE = 20
 
 
 def logistic(values: Floats) -> Floats:
@@ -149,33 +144,6 @@ def agreement() -> Iterator[tuple[str, ...]]:
         yield str(images), *(f"{np.mean(each):.3f}" for each in covers.values())
 
 
-def realness() -> Iterator[tuple[str, ...]]:
-    """Yield the images of a study, how often the effect's interval covers and a one-sided test is wrong, and its width.
-
-    With the variances of the published ratings; the test is at .05.
-    """
-    of_people = [
-        [PUBLISHED_FIT.person, PUBLISHED_FIT.covariance],
-        [PUBLISHED_FIT.covariance, PUBLISHED_FIT.slope],
-    ]
-    for real, modified in STUDY_IMAGES:
-        generator = np.random.default_rng([real, modified])
-        is_modified = np.repeat([False, True], [real, modified])
-        spread_of_images = np.sqrt(np.where(is_modified, PUBLISHED_FIT.modified, PUBLISHED_FIT.real))
-        people = np.repeat(np.arange(PEOPLE), real + modified).astype(str).tolist()
-        images = np.tile(np.arange(real + modified), PEOPLE).astype(str).tolist()
-        found = []
-        for _ in range(DATA_SETS):
-            person, slope = generator.multivariate_normal([0, 0], of_people, PEOPLE).T[:, :, None]
-            ratings = person + slope * is_modified + spread_of_images * generator.normal(size=real + modified)
-            ratings += np.sqrt(PUBLISHED_FIT.residual) * generator.normal(size=ratings.shape)
-            effect = fit(ratings.ravel(), people, images, np.tile(is_modified, PEOPLE).tolist()).modified
-            low, high = effect.interval(0.95)
-            found.append((low <= 0 <= high, effect.interval(0.9)[1] < 0, (high - low) / 2))
-        covers, rejected, _ = np.mean(found, axis=0)
-        yield str(real), str(modified), f"{covers:.3f}", f"{rejected:.3f}", f"{np.median(found, axis=0)[2]:.2f}"
-
-
 def main() -> None:
     """Print a table for each estimator."""
     print_machine("scipy")
@@ -196,11 +164,6 @@ def main() -> None:
         f"Three raters, {DATA_SETS} sets of images: share of intervals that cover",
         ("images", "kappa", "AC1"),
         list(agreement()),
-    )
-    print_table(
-        f"Realness, {DATA_SETS} studies of {PEOPLE} people: 95 % intervals of the effect",
-        ("real images", "modified images", "covers", "test wrong, of .05", "half width"),
-        list(realness()),
     )
 
 

@@ -22,7 +22,7 @@ MODELS = (16, 64, 256)
 PEOPLE = (80, 160, 320, 640)
 IMAGES_OF_MODELS = 400
 RATED = 200
-"""Images of the study, of which everybody rates RATINGS."""
+"""Images of the study; everybody rates RATINGS of them."""
 RATINGS = 50
 CLASSES = 20
 CLEANSET = (sys.executable, "-P", "-m", "cleanset")

@@ -295,7 +295,7 @@ class Row:
     with_sign: int
     """Images with a sign; all of them with one that is of the model. With a sign on more than half, none is trusted."""
     bounds: str
-    """The images that withstand the probe's searches, of which the untrusted ones may not."""
+    """The images that withstand the probe's searches; untrusted ones may not."""
     own: int
     """The images that withstand a plain search through the network without its defence."""
     kept: float

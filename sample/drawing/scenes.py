@@ -16,7 +16,7 @@ PHOTO_SIZES = ((256, 192), (192, 256), (240, 200), (208, 208))
 """Width and height, in pixels, of images to train on and of the tutorial's photographs."""
 
 TRAINING_DIFFICULTIES: tuple[Difficulty, ...] = ("easy", "medium", "medium", "hard")
-"""Of images to train on, one of which is drawn."""
+"""For training images; one is drawn."""
 
 SIZES: dict[Difficulty, tuple[int, int]] = {
     "easy": (30, 39),

@@ -14,6 +14,6 @@ def _fixed(value: Any) -> Any:
 
 _TABLES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 COLOURS: Mapping[str, Any] = {name: _fixed(value) for name, value in _TABLES["colours"].items()}
-"""Colours, or pairs of them, of which one is drawn."""
+"""Colours, or pairs of them; one is drawn."""
 OUTLINES: Mapping[str, Any] = {name: _fixed(value) for name, value in _TABLES["outlines"].items()}
 """Points, and other rows of numbers, in the square of an object."""

@@ -278,7 +278,7 @@ OF_EXTRAS = (
 def extra_of(module: str, command: str = "") -> str:
     """The extras that bring all libraries of a command; `module` is the import name of a missing one.
 
-    `command`: its words, of which those after the subcommand do not matter. A plan needs what the planned one needs.
+    `command`: its words; those after the subcommand do not matter. A plan needs what the planned one needs.
     """
     words = command.removeprefix("plan ").split()
     others = "evaluate" if "evaluate" in words else "build"

@@ -45,7 +45,7 @@ class UnreachableError(CleansetError):
 
 
 class DamagedError(CleansetError):
-    """Files that are not those of which a set, a release or a repository has the digests."""
+    """Files that differ from the digests of a set, a release or a repository."""
 
 
 class NotComparableError(CleansetError):

@@ -176,7 +176,7 @@ def test_a_table_from_folder_to_class(beside: Path, capsys: pytest.CaptureFixtur
         ("bus/old/d.png", (779, 654)),
     ]
     assert capsys.readouterr().err == f"2 of 3 folders next to {path} are in it\n"
-    assert found.limits[1] == "2 of 4 images have several classes, of which any is correct"
+    assert found.limits[1] == "2 of 4 images have several classes; any of them is correct"
     assert found.class_count == 3
     result = cleanset.evaluate(np.array([3, 4, 654, 779]), path, edition=beside)
     assert (result.accuracy, result.top5_accuracy) == (0.75, None)

@@ -51,7 +51,6 @@ MINIATURES = {
             "estimators": {
                 "DATA_SETS": "2", "DESIGN": "(3, 3, 2, 2)", "ECE_IMAGES": "(34,)", "SCORE_DESIGNS": "((3, 2),)",
                 "RATED": "(10,)", "MANY_RATED": "500",
-                "STUDY_IMAGES": "((5, 5),)",
             }
         },
     ),
@@ -138,7 +137,7 @@ def test_a_bench_runs_in_miniature(name: str, repository: Path, tmp_path: Path) 
 
 
 def copy_project(repository: Path, folder: Path, miniature: Miniature) -> None:
-    """Links to all that is in the repository next to a copy of bench/ with other constants."""
+    """Links to all that is in the repository beside a copy of bench/ with other constants."""
     for path in repository.iterdir():
         if path.name not in ("bench", ".dvc", "data"):
             (folder / path.name).symlink_to(path)

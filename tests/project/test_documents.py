@@ -643,6 +643,7 @@ NOT_COMPARED = {
     "docs/beside_authors.md": "the authors' programs are not part of the project: `docs/data/authors.csv`",
     "docs/labels.md | `label`": "needs the studies' files, which are not part of the project",
     "docs/other_tools.md": "needs other tools and photographs",
+    "docs/study_analysis.md": "1,750 simulated studies, which take hours; their script is not kept",
     "docs/robustbench.md": "RobustBench's numbers: `docs/data/robustbench.csv`",
 }
 TABLES = {

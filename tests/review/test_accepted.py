@@ -314,7 +314,7 @@ def test_brought_scores_are_of_the_images_that_they_were_brought_with(folder: Pa
     for options in ((), ("--scores", "../scores.csv")):
         code, text = accepted(folder, *options)
         assert code == 1
-        assert "scores of the images before, of which 1 changed: cat/1.png; expected scores of" in text
+        assert "scores of earlier images, 1 changed: cat/1.png; expected scores of" in text
         assert edition.images_sha256.read_bytes() == pinned
     new = (folder / "scores.csv").read_text().replace("cat/1.png,cat,0.8", "cat/1.png,cat,0.4")
     (folder / "new.csv").write_text(new)

@@ -259,7 +259,7 @@ def _command(extra: str) -> Iterator[None]:
 
 @contextmanager
 def _folder(out: str | Path | None) -> Iterator[tuple[Path, "TemporaryDirectory[str] | None"]]:
-    """The folder of a call; of one without `out`, a temporary one, and the object that it lasts as long as."""
+    """The folder of a call, a temporary one without `out`, and the object whose lifetime it shares."""
     if out is not None:
         yield Path(out), None
         return

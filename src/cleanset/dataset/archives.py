@@ -106,7 +106,7 @@ MAX_PEEKED = 3
 
 
 class Location(NamedTuple):
-    """`size` bytes at `offset` in a file; of one of ImageNet's images, perhaps the wnid in folder or name.
+    """`size` bytes at `offset` in a file; for one of ImageNet's images, perhaps the wnid in folder or name.
 
     A tuple of text and numbers: 16 worker processes read 50,000 objects, or paths, in five processor seconds.
     """

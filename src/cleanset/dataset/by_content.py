@@ -15,7 +15,7 @@ from cleanset.plumbing.progress import found_in_threads
 def locate_by_content(images: Path, wanted: Mapping[str, str]) -> dict[str, Location]:
     """The location of each image whose bytes are under `images`, a folder of any layout or an uncompressed tar.
 
-    `wanted`: the SHA-256 by image id. An image that is where its id says is taken from there. Of one whose bytes are
+    `wanted`: the SHA-256 by image id. An image that is where its id says is taken from there. For one whose bytes are
     nowhere the location is the file of that name, with other bytes, or missing. Raises CleansetError if there is
     neither a folder nor a tar.
     """

@@ -140,7 +140,7 @@ def _alike(groups: Iterable[str], where: str) -> Iterator[str]:
 
 
 def _pairs(names: Sequence[str], form: Callable[[str], str]) -> tuple[list[str], list[str]]:
-    """Of sorted names the first of each form, sorted, and every other next to the first of its form."""
+    """The first of each form among sorted names, sorted, and every other next to the first of its form."""
     first_of = {form(name): name for name in reversed(names)}
     pairs = [f"{one} and {name}" for name in names if (one := first_of[form(name)]) != name]
     return sorted(first_of.values()), pairs

@@ -108,10 +108,10 @@ class SourceAgreement:
     """Both name the same classes, or both name none."""
 
     overlapping: int
-    """They name different classes, of which at least one is common."""
+    """They name different classes, at least one of them in common."""
 
     disjoint: int
-    """Both name classes, of which none is common."""
+    """Both name classes, none in common."""
 
     one_names_none: int
     """One of the two names classes, the other none."""

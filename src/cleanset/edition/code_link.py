@@ -58,6 +58,6 @@ def relink_code(folder: Path) -> list[str]:
 
 
 def _names_links(params: Path) -> bool:
-    """Whether a params.yaml, of which a study's is another kind, has LINKED as its root."""
+    """Whether an edition's params.yaml, not a study's, has LINKED as its root."""
     content = read_yaml(params, "expected YAML in UTF-8") if params.is_file() else None
     return isinstance(content, dict) and content.get("root") == LINKED

@@ -252,7 +252,7 @@ def _with_images_per_class(params: str, images_per_class: ImagesPerClass) -> str
 
 
 def _without_models(study: str) -> str:
-    """The text of a study's params.yaml for models of which nothing is known.
+    """The text of a study's params.yaml for unknown models.
 
     Neither what they were trained with, nor which of them is the reference.
     """

@@ -188,7 +188,7 @@ def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten], list[Un
 def _check_unlisted(edition: Path, outs: Iterable[Out], cache: Path) -> tuple[int, list[Rotten], list[Unchecked]]:
     """Check folders whose lists are not in the cache, each as a whole; the result is as of `rotten_files`.
 
-    DVC caches no list for `cache: false`, so this is the only check of the metrics in a clone. Of another folder that
+    DVC caches no list for `cache: false`, so this is the only check of the metrics in a clone. For another folder that
     differs, DVC's list, once fetched, tells which file it is.
     """
     hashed = 0

@@ -31,7 +31,7 @@ class LockedFile(TypedDict, total=False):
     """The kind of digest, md5."""
 
     md5: str
-    """The digest; of a folder that of DVC's list of its files, with the ending .dir."""
+    """The digest; for a folder that of DVC's list of its files, ending in .dir."""
 
     size: int
     """In bytes."""

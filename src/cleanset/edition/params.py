@@ -44,7 +44,7 @@ class Dataset(Section):
     """ilsvrc: ImageNet's validation images, with devkit and reassessed labels; folder: your own images."""
 
     images: str
-    """ImageNet's tar or a folder of any layout; of your own images a folder for each class, or any with `labels`."""
+    """ImageNet's tar or a folder of any layout; for your own images a folder for each class, or any with `labels`."""
 
     labels: str | None = None
     """Reader folder: a CSV of file, class and perhaps group."""

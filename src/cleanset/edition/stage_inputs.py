@@ -242,7 +242,7 @@ def noted_inputs() -> Iterator[None]:
 def _has_changed(path: str, states: Mapping[str, FileState], digest: str | None, after: _Reader) -> bool:
     """Whether a dependency has other content, or was written meanwhile: it may have been another one, and back again.
 
-    Of code, which is read when a process begins, only the content counts: a checkout of git may write it.
+    Only the content of code counts, which a process reads when it begins: a checkout of git may write it.
     """
     now = after.states(path)
     if states == now:

@@ -243,7 +243,7 @@ class _Edit:
 
 
 def _entries(node: yaml.Node) -> tuple[list[yaml.Node], list[yaml.Node]]:
-    """The nodes of keys and values; of a list, the items as both."""
+    """The nodes of keys and values; for a list, the items as both."""
     return [key for key, _ in node.value], [value for _, value in node.value]
 
 

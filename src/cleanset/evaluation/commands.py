@@ -192,10 +192,10 @@ def compare(
 ) -> None:
     """Compare results of models, two score tables, or two exports.
 
-    Of results, one table of the comparable ones; for the rest the first field
+    For results: one table of the comparable ones; for the rest the first field
     of the comparability card that differs. Exit code 1 if any differ.
 
-    Of two score tables or exports, their differences; exit code 1 if they
+    For two score tables or exports: their differences; exit code 1 if they
     differ.
     """
     from cleanset.evaluation.compare import compared_tables, result_files, results

@@ -121,7 +121,7 @@ class ComparabilityCard(Section):
     def digest(self) -> str:
         """SHA-256 of the fields that must be equal, in hexadecimal.
 
-        Of accuracies without the pixels, which predictions made elsewhere do not tell: files fix them but for the
+        For accuracies, without the pixels, which are unknown for predictions made elsewhere: files fix them but for the
         decoder, and where both cards have them they are compared.
         """
         excluded: dict[str, IncEx | bool] = {"models": True, "images": {"manifest_sha256"}}

@@ -145,7 +145,7 @@ def _open_files(name: str, path: Path, rows: Mapping[str, Mapping[str, str]], cl
     if "folder" in next(iter(rows.values())):
         check_matched(len(rows), max(len(rows), len(folders)), f"folders next to {path} are in it", "some")
     several = sum(len(labels) > 1 for labels in labels_of.values())
-    note = f"{several:,} of {len(labels_of):,} images have several classes, of which any is correct"
+    note = f"{several:,} of {len(labels_of):,} images have several classes; any of them is correct"
     return unchecked_set(name, "list", path.parent, labels_of, classes, [note] if several else [], group_of)
 
 
@@ -167,7 +167,7 @@ class ListedImage:
 
     image_id: str
     class_indices: tuple[int, ...]
-    """Its class; of several, any is correct."""
+    """Its class; with several, any is correct."""
 
     where: str
     """Its place in messages."""

@@ -57,7 +57,7 @@ class LabelReport:
     sources: Sequence[SourceLabels]
     images: Sequence[ImageFindings]
     agreements: Sequence[SourceAgreement]
-    """Of each pair of sources, and of each with the labels that the set came with."""
+    """For each pair of sources, and each with the set's own labels."""
 
     @property
     def denied(self) -> list[ImageFindings]:

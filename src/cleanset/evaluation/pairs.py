@@ -17,7 +17,7 @@ from cleanset.statistics.differences import PairedCounts, difference_interval, h
 from cleanset.statistics.groups import Units, paired_interval, paired_p
 
 MAX_PAIRED = 6
-"""Models up to which every pair is shown; of more, the first against each other one."""
+"""Models up to which every pair is shown; with more, the first against each other one."""
 # images of all models that are counted at once
 BLOCK = 4096
 
@@ -62,7 +62,7 @@ class Pair(Difference):
 def compare_pairwise(
     models: Sequence[tuple[str, Flags]], images: Sequence[str], groups: Sequence[str] = ()
 ) -> list[Pair]:
-    """Every two of at most MAX_PAIRED models, the earlier one first; of more, the first against each other one.
+    """Every two of at most MAX_PAIRED models, the earlier one first; with more, the first against each other one.
 
     `models`: the name of each model, and whether it classifies each of `images` correctly. `groups`: of each image,
     empty for one without. Holm's correction is over all pairs in any case.

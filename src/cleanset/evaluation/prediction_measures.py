@@ -184,7 +184,7 @@ MEASURES = (
         title="accuracy",
         of=lambda found: found.overall.measure,
         unit=" %",
-        meaning="Interval: Wilson's; of confidence, the mean probability of the top-1 class, by t.",
+        meaning="Interval: Wilson's; for confidence, the mean probability of the top-1 class, by t.",
     ),
     DeclaredMeasure(
         name="top5",

@@ -23,7 +23,7 @@ from cleanset.plumbing.files import write_text
 from cleanset.statistics.basics import LEVEL
 from cleanset.statistics.formats import counted, percent
 
-# models that get a column each in the tables of classes and confusions; of more, the mean or the sum
+# models that get a column each in the tables of classes and confusions; with more, the mean or the sum
 MAX_COLUMNS = 6
 # models that get a column of error ratios with intervals, the most accurate; the JSON has all
 MAX_RATIOS = 3

@@ -34,7 +34,7 @@ class Request(Generic[Asked]):
     params: Asked
     """What is measured, and how; None: accuracy on the images themselves."""
     out: Path
-    """The folder of the results, of which an earlier run's are reused."""
+    """The folder of the results; an earlier run's are reused."""
     is_kept: bool = True
     """Whether results are written."""
     hub: Path | None = None

@@ -88,7 +88,7 @@ class EvaluationImage:
     """Its path within the set."""
 
     class_index: int
-    """Its class; of several, the first."""
+    """Its class; with several, the first."""
 
     tier: str | None
     """None where the set has no tiers."""
@@ -121,7 +121,7 @@ class EvaluationImage:
 
     @property
     def labels(self) -> tuple[int, ...]:
-        """The class indices of which any is correct."""
+        """The class indices; any of them is correct."""
         return (self.class_index, *self.others)
 
     def label_of(self, predicted: Sequence[int]) -> int:
@@ -148,7 +148,7 @@ class EvaluationSet:
     """The class table of the images."""
 
     version: str | None = None
-    """Of its release, MAJOR.MINOR.PATCH; None: images without one."""
+    """MAJOR.MINOR.PATCH of its release; None: images without one."""
 
     selection: str = ""
     """How its images were chosen, in a phrase; empty: not known."""

@@ -133,7 +133,7 @@ def load_module(spec: ModuleModel, classes: ClassTable) -> LoadedModel:
     `weights_sha256` is a digest of the network's parameters and buffers.
     """
     arguments = () if spec.weights is None else (spec.weights, classes, spec.architecture)
-    # the record says which network the weights are of, and of which classes
+    # the record says the network and the classes of the weights
     files = () if spec.weights is None else (spec.weights, spec.weights.with_name("record.json"))
     return loaded_model(spec.text, returned_by(spec, *arguments), classes, module=spec.module, files=files)
 

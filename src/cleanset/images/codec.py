@@ -55,7 +55,7 @@ _PNG_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 """Values of a pixel of a PNG, by its type of colours."""
 
 _ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
-"""Of each pass of an interlaced PNG, the first column and row, and how far the next ones are."""
+"""First column and row of each pass of an interlaced PNG, and the distances to the next ones."""
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_HEADER = 33
@@ -398,7 +398,7 @@ def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes, int | None]]:
 
 
 def size_in_header(path: Path) -> tuple[int, int]:
-    """Width and height of the JPEG or PNG in a file, of which the header alone is read.
+    """Width and height of the JPEG or PNG in a file; only the header is read.
 
     Raises ValueError, as `inspect` does, for what the header tells.
     """

@@ -66,10 +66,10 @@ class PackedFingerprint:
     """A fingerprint to keep of many images: 64 bits a number, four numbers a hash."""
 
     hashes: Packed
-    """Of eight orientations, as stored first."""
+    """One for each of eight orientations, first as stored."""
 
     parts: Packed
-    """Of the whole image and of each of PARTS, as stored."""
+    """One for the whole image and one for each of PARTS, as stored."""
 
 
 def packed_fingerprint(image: Image.Image) -> PackedFingerprint | None:

@@ -1,6 +1,6 @@
 """The folders that one command leaves to the next, for all editions: downloads and results, and what it has seen.
 
-Of platformdirs, which a plain installation lacks, two lines would serve.
+Only two lines of platformdirs, which a plain installation lacks, would be used.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Files and folders: written whole or not at all, opened safely, hashed.
 
-After a kill a file is the old or the new one, and a folder is new or absent. Locks: `file_locks`. Folders of which most
-files stay unchanged: `folder_updates`.
+After a kill a file is the old or the new one, and a folder is new or absent. Locks: `file_locks`. Folders most of
+whose files stay unchanged: `folder_updates`.
 """
 
 import errno

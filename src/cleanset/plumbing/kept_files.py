@@ -1,6 +1,6 @@
 """The cache on disk of what was computed before, which all editions on this machine share.
 
-Of libraries for this, diskcache keeps pickles, which run code of whoever can write the folder, in a database, which
+Among libraries for this, diskcache keeps pickles, which run code of whoever can write the folder, in a database, which
 locks badly on network drives.
 """
 

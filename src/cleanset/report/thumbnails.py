@@ -72,7 +72,7 @@ def kept_thumbnails(
     """As `thumbnail` makes one of a whole image, or `before_and_after` two of a cropped one; each is made once.
 
     The image is known by the SHA-256 of its bytes, which `read` gives if they are needed. A report shows tens of
-    thousands of images, of which a reviewer's day changes few.
+    thousands of images, and a reviewer's day changes few.
     """
     words = [digest, *([] if crop is None else map(str, crop)), *(["enlarged"] if enlarged else [])]
     names = [f"{'-'.join(words)}-{place}" for place in range(1 if crop is None else 2)]

@@ -16,7 +16,7 @@ from cleanset.statistics.formats import decimal
 
 
 def _without_numbers(name: str, _files: Path | None) -> Reproduction:
-    """A paper of which nothing can be computed: its numbers, each with the reason."""
+    """A paper without any computable number: its numbers, each with the reason."""
     return reproduction(data_beside(__file__, name), ())
 
 

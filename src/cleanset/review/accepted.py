@@ -177,7 +177,7 @@ def _new_scores(
     pinned = {model.sha256 or sha256_of(file) for model in models.values()}
     if scores is None or (differs and sha256_of(scores) in pinned):
         raise CleansetError(
-            f"{scores or file}: scores of the images before, of which {differs}; expected scores of today's images: "
+            f"{scores or file}: scores of earlier images, {differs}; expected scores of today's images: "
             "run cleanset edition --accept --scores FILE with a new table"
         )
     for model in models.values():

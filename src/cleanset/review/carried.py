@@ -24,7 +24,7 @@ from cleanset.review.verdicts import Rejected, Review, Vote
 
 @dataclass(frozen=True, slots=True)
 class OldReviews:
-    """The reviews of an edition, every file of which has been checked; the verdicts are read when they are carried."""
+    """The reviews of an edition, all files checked; the verdicts are read when they are carried."""
 
     edition: Edition
     classes: ClassTable

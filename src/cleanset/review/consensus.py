@@ -117,7 +117,7 @@ def asking_for_box(decision: Decision) -> Decision:
 
 
 def _most_frequent(reasons: Iterable[str | None]) -> str | None:
-    """The most frequent reason; of several, the first by name."""
+    """The most frequent reason; in a tie, the first by name."""
     # by name, so that the order of reviewers does not matter
     counts = Counter(reasons)
     return min(counts, key=lambda reason: (-counts[reason], reason or ""))

@@ -49,8 +49,8 @@ def contradictions(index: pd.DataFrame, scores: Sequence[pd.DataFrame]) -> list[
     """The images with one label that the models contradict, the least probable label first.
 
     The threshold of a class is the mean probability of the label over the images with that label. A label is
-    contradicted by another, more probable class that reaches its threshold; of several, by the most probable one. Of
-    each model the five most probable classes are known; others count as 0.
+    contradicted by another, more probable class that reaches its threshold, the most probable one. The
+    five most probable classes of each model are known; others count as 0.
     """
     labels = index[index["single"]].set_index("image_id")["real_classes"].str[0].astype(int).rename("label")
     top5 = ["top5_class", "top5_probability"]

@@ -48,7 +48,7 @@ def _no_label(labels: Sequence[int], classes: ClassTable) -> int:
 def _table(
     image_ids: Sequence[str], top1: NDArray[np.int64], confidences: NDArray[np.float32], classes: ClassTable
 ) -> pd.DataFrame:
-    """A score table of which only the top-1 class and its probability are known; the classes after it stand for any."""
+    """A score table with only the top-1 class and its probability; the further classes are placeholders."""
     count = len(classes)
     probabilities = np.zeros((len(image_ids), TOP), dtype=np.float32)
     probabilities[:, 0] = confidences

@@ -217,7 +217,7 @@ def _fill(
 ) -> None:
     """The worker process: decode images of each batch into their places, until the pipe is closed.
 
-    It is sent the source and the preprocessing first, then the ids of each batch, of which it takes `portion` at a time
+    It is sent the source and the preprocessing first, then the ids of each batch; it takes `portion` at a time
     that no other has taken: a slow process holds up none of the rest.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and closes the pipe

@@ -15,7 +15,7 @@ from cleanset.plumbing.machine import keep_freed_memory
 
 # images in a batch without a GPU: with more, half of the time goes into allocating memory
 CPU_BATCH_SIZE = 4
-# images of a query of an attack, of which small networks compute up to a third more a second than in fours
+# images of a query of an attack: small networks compute up to a third more a second than in fours
 CPU_QUERY_SIZE = 16
 
 

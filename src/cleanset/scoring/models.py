@@ -99,7 +99,7 @@ class LoadedModel:
     preprocessing: ResizeAndCrop
     weights_sha256: str
     classes: int
-    """Number of classes of the images, for each of which a logit is expected."""
+    """Number of classes of the images; a logit is expected for each."""
 
     code: str = ""
     """Fingerprint of the code of a custom model (see `scoring.fingerprints`); empty for a network of a zoo, whose

@@ -21,11 +21,11 @@ class Decision:
     """undecided: no verdict counts yet."""
 
     reason: str | None = None
-    """Of an undecided image `unreviewed`, `too_few_reviewers`, `conflict` or `box_unknown`; of a rejected one the
+    """For an undecided image `unreviewed`, `too_few_reviewers`, `conflict` or `box_unknown`; for a rejected one the
     reviewers' reason, `unsure` or `wrong_after_crop`."""
 
     box: CropBox = None
-    """Of a crop the box, or UNKNOWN_BOX where it is kept although nobody has drawn its box; None of all others."""
+    """The box of a crop, or UNKNOWN_BOX for a crop kept without a drawn box; None for all others."""
 
     def __post_init__(self) -> None:
         if (self.verdict == "crop") != (self.box is not None):

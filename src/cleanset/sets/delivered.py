@@ -37,7 +37,7 @@ class SourceImage:
     data: bytes
     sha256: str
     pixels_sha256: str
-    """Of the decoded RGB bytes, row by row."""
+    """Digest of the decoded RGB bytes, row by row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -289,7 +289,7 @@ _NOT_IN_CARD: JsonObject = {
     "score": True,
     "export": {"version": True, "date": True, "about": True},
 }
-"""Of the others, those that do not decide which images a set has, or that the card has elsewhere."""
+"""Others that do not decide which images a set has, or that the card has elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +334,7 @@ class Provenance:
     """The files that the set was made from, next to the images."""
 
     manifest_sha256: str
-    """Of the set's manifest, by which libraries that cache what they load tell two sets apart."""
+    """SHA-256 of the set's manifest; libraries that cache what they load distinguish sets by it."""
 
     studies: "Sequence[StudyDenials]" = ()
     """The label sources that the images were compared with."""
@@ -380,7 +380,7 @@ def _params_of_set(params: "Params", role: str) -> JsonObject:
 
 
 def _without(values: JsonMapping, excluded: JsonMapping) -> JsonObject:
-    """Values without the excluded ones, True, and without sections of which nothing is left."""
+    """Values without the excluded ones, True, and without sections that become empty."""
     found = {}
     for name, value in values.items():
         inner = excluded.get(name, excluded.get("__all__"))

@@ -14,7 +14,7 @@ network and nothing of the project: the rules of selection are written down here
 3. Decision on an image: its reviewers' consensus (review.policy); the board overrules them. Answers to gold items
    do not count. A crop that the model misclassifies is rejected (review.wrong_after_crop).
 4. A class is filled from top5, reserve, relaxed; in each the clean images come before the cropped ones (review.crops
-   in_rank: they do not). Of a set without a model (source random), the candidates are all images with one label, by
+   in_rank: they do not). For a set without a model (source random), the candidates are all images with one label, by
    descending number, and have no tier. It takes export.images_per_class of them, or all.
 
 No program can find these changes from a release alone:
@@ -290,7 +290,7 @@ def lacks_box(vote: Verdict | Decision) -> bool:
 
 
 def decided(votes: Sequence[Verdict], box: Box | None) -> Decision:
-    """The decision from votes that agree; of their reasons the most frequent, of these the first by name."""
+    """The decision from votes that agree, with their most frequent reason, in a tie the first by name."""
     verdict = votes[0].verdict
     counts = Counter(vote.reason for vote in votes)
     reason = min(counts, key=lambda each: (-counts[each], each or ""))

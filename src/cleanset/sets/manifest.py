@@ -374,7 +374,7 @@ class ManifestForm:
 
 
 def form_of(entries: Collection[Entry]) -> ManifestForm:
-    """The form of the manifest that has these entries; of none today's, with a model."""
+    """The form of the manifest that has these entries; without entries today's, with a model."""
     return ManifestForm(has_tiers=have_tiers(entries), has_studies=have_studies(entries), format=_format_of(entries))
 
 

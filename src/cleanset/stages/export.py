@@ -86,7 +86,7 @@ class ExportInputs:
     """The MD5 of the archive of the images in raw.md5; empty for a folder, which is in no such list."""
 
     digests: Sequence[description.InputDigest]
-    """Of the files that the set is made from, next to the images, which the index checks."""
+    """Digests of the set's input files, besides the images, which the index checks."""
 
 
 def read_inputs(edition: Edition, role: str) -> ExportInputs:

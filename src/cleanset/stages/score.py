@@ -159,7 +159,7 @@ def check_dependence(inputs: ScoreInputs, scoring: "ScoringRun", settings: "Sett
 def check_class_order(inputs: ScoreInputs, model: "LoadedModel", scores: pd.DataFrame) -> None:
     """Raise CleansetError if another order of classes explains the scores far better than the one in use.
 
-    Of a custom model that states its order nothing is checked; of a zoo's, which cannot state it, a notice is printed.
+    A custom model that states its order is not checked; for a zoo's, which cannot state it, a notice is printed.
     """
     if model.order_is_stated:
         return

@@ -6,7 +6,7 @@ Drawing n - 1 of n and giving each class its full weight corrects that: P. J. Mc
 and Finite Population Sampling" (1985); J. N. K. Rao and C. F. J. Wu, "Resampling Inference with Complex Survey Data"
 (JASA 1988).
 
-Classes of one image, of whose variance their image tells nothing, are drawn from together as one stratum, which rather
+Classes of one image, which shows nothing of their variance, are drawn from together as one stratum, which rather
 overestimates it (collapsed strata; W. G. Cochran, "Sampling Techniques", chapter 5A). A single such class joins the
 smallest of the others.
 
@@ -111,7 +111,7 @@ class Resamples:
     def means(self, values: npt.ArrayLike) -> Floats:
         """The mean of the images' values in each resample: images x anything to resamples x anything.
 
-        Of whole numbers (errors, flips, distances) the result has the same bytes on any machine.
+        For whole numbers (errors, flips, distances) the result has the same bytes on any machine.
         """
         array = np.asarray(values)
         flat = array.reshape(len(array), -1)

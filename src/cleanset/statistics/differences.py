@@ -65,9 +65,9 @@ def mcnemar_p_values(only_first: npt.ArrayLike, only_second: npt.ArrayLike) -> F
 def sign_test_p(differences: npt.ArrayLike) -> float:
     """The two-sided p-value of the exact sign test that neither of two models is more often the better one.
 
-    `differences`: one model's measure minus the other's by image; 0 counts for neither. Of one answer an image it is
-    McNemar's test; of means over several changes it stays exact, since the image is the unit (W. J. Conover, "Practical
-    Nonparametric Statistics", chapter 3.4).
+    `differences`: one model's measure minus the other's by image; 0 counts for neither. For one answer an image it is
+    McNemar's test; for means over several changes it stays exact, since the image is the unit (W. J. Conover,
+    "Practical Nonparametric Statistics", chapter 3.4).
     """
     # means of other columns may differ by rounding where they are equal
     signs = np.sign(np.round(np.asarray(differences, np.float64), 12))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cleanset.statistics.shares import wilson
 
 MIN_PREFERRED = 2 / 3
-"""Of the images of moved classes that either numbering explains, the share that the other one has to explain."""
+"""Share that the better numbering must explain of the images of moved classes that either one explains."""
 MIN_EXPLAINED = 0.25
 """The share of the images of moved classes that it has to explain beyond what the same answers to any image would."""
 MIN_MOVED_PREFERRED = 0.5
@@ -105,7 +105,7 @@ def _counts(label_of: NDArray[np.intp], column_of: NDArray[np.intp], shape: tupl
 def _best_assignment(counts: NDArray[np.int64]) -> NDArray[np.intp]:
     """The prediction for each class, each once, with the highest mean share of correct images over the classes.
 
-    Of equally good ones, one in which as many classes as possible keep their number.
+    Among equally good ones, one in which as many classes as possible keep their number.
     """
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     rows = np.arange(len(counts))

@@ -81,7 +81,7 @@ def _weighted(images: Ints, values: Floats) -> Floats:
 
 
 def _observed_and_shares(counts: Ints) -> Floats:
-    """Of each image the share of equal pairs of ratings, and then the share of each category."""
+    """The share of equal pairs of ratings of each image, and then the share of each category."""
     raters = counts.sum(axis=1, keepdims=True)
     same = (counts * (counts - 1)).sum(axis=1, keepdims=True) / (raters * (raters - 1))
     return np.hstack([same, counts / raters])
@@ -106,7 +106,7 @@ def _beyond(observed: Floats, chance: Floats) -> Floats:
 
 
 def _coincidences(counts: Ints) -> Floats:
-    """Of each image the pairs of ratings by their categories, each rating in as many as it counts."""
+    """The pairs of ratings of each image by their categories, each rating in as many as it counts."""
     raters = counts.sum(axis=1)[:, np.newaxis, np.newaxis]
     pairs = counts[:, :, np.newaxis] * counts[:, np.newaxis, :]
     pairs -= counts[:, :, np.newaxis] * np.eye(counts.shape[1], dtype=np.int64)

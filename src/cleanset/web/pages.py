@@ -87,7 +87,7 @@ def run_page(
 
     `announcement`: the line printed, with the address in place of `{}`; `command`: the command named in refusals.
     `folder`, `name`: what is served, for `usual_port`. `people`: the token of each by name; an empty one is made. Each
-    has an address; of several, each has a line, and no browser is opened. None: the page is everybody's.
+    has an address; with several, each has a line, and no browser is opened. None: the page is everybody's.
     """
     host = at.host
     public = None if at.public_url is None else public_origin(at.public_url)

@@ -84,7 +84,7 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ),
         (
             "corruptions: {published: a, names: []}",
-            "corruptions: names: [], and published: a, of which nothing would be read; expected names, no names for",
+            "corruptions: names: [], and published: a: nothing would be read; expected names, no names for",
         ),
         (
             "corruptions: {names: [fog, c_bar, 3dcc]}",

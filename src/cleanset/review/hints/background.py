@@ -128,7 +128,7 @@ class BackgroundHints:
         return found
 
     def unmeasured(self, image_ids: Iterable[str], kind: str) -> set[str]:
-        """The images of which it is not known yet whether they have a hint of a kind; text is read much later."""
+        """The images not yet searched for a hint of a kind; text is read much later."""
         needs_text = kind == "text" and self.reads_text
         return {
             each
@@ -145,7 +145,7 @@ class BackgroundHints:
         return {*kept.kinds, *([text.kind] if has_text else [])}
 
     def _keep_kinds(self, first: str) -> None:
-        """Measure some images of a class, of which `first` is the first, and keep the kinds of hints at them."""
+        """Measure some images of a class, starting with `first`, and keep the kinds of hints at them."""
         from cleanset.review.hints.duplicates import hints_between_images
 
         measured = {}

@@ -95,7 +95,7 @@ def _overlap(one: Box, other: Box) -> bool:
 def largest_box_without(obstacles: Iterable[Box], inside: Box, min_area: int = 1) -> Box | None:
     """The largest box `inside` another that overlaps no obstacle; None if it has fewer than `min_area` pixels.
 
-    Of several that are equally large, the leftmost, then the widest, then the uppermost.
+    Among equally large ones, the leftmost, then the widest, then the uppermost.
     """
     left, top, right, bottom = inside
     if not has_area(inside):

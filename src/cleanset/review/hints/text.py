@@ -53,7 +53,7 @@ SEARCHED_PIXELS = 500_000
 # sum of the widths, at `LINE_HEIGHT`, of the lines that are read in an image: the time grows with it
 READ_PIXELS = 2_000
 LINE_HEIGHT = 48
-# RapidOCR's confidence that a line is there. Its own limit is higher; of texture, nothing legible is read.
+# RapidOCR's confidence that a line is there. Its own limit is higher; in texture, nothing legible is read.
 MIN_BOX_SCORE = 0.35
 # length by height of a line and of upright text. Shorter ones have too few letters to be taken for text.
 MIN_RATIO = 1.5

@@ -41,7 +41,7 @@ class Cursor:
     def images(self) -> list[str]:
         """Image ids shown: reviewed by this reviewer, asked for, or to be looked at again; with `every`, all.
 
-        Of more than MAX_CARDS, those of the batch that the focus is in.
+        With more than MAX_CARDS, those of the batch that the focus is in.
         """
         if not self.every:
             return self._in_places()

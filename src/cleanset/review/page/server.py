@@ -130,7 +130,7 @@ def open_session(
     hints: BackgroundHints | None = None,
     of_models: Opinions | None = None,
 ) -> Session:
-    """The session of one reviewer, with every class read; of a `team`, they see their own verdicts alone.
+    """The session of one reviewer, with every class read; in a `team`, they see their own verdicts alone.
 
     `hints`: the hints of all sessions on the same images; None for their own. `of_models`: the predictions that
     contradict labels, for a library of `label_library`. Raises CleansetError for an invalid name or share.

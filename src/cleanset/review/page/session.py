@@ -178,7 +178,7 @@ class Session:
         return self.hints.kinds(self.library.candidates(class_index))
 
     def unmeasured(self, kind: str) -> int:
-        """The number of candidates of which it is not known yet whether they have a hint of a kind."""
+        """The number of candidates not yet searched for a hint of a kind."""
         return len(self.hints.unmeasured(self.library.images, kind))
 
     def own(self, class_index: int, image_id: str) -> Review | None:

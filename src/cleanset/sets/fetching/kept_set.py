@@ -182,7 +182,7 @@ class KeptSet:
         def download_one(file: str) -> None:
             self.write(folder, file, self._checked(file, files[file]))
 
-        # before the threads begin, of which two may have one folder
+        # before the threads begin; two of them may have one folder
         for file in missing:
             self.make_way(folder, file)
         problems: list[CleansetError] = []

@@ -31,7 +31,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
 _WITHOUT_EFFECT = {"verify", "jobs", "checksum_jobs"}
 """Settings of a remote that need not be mentioned: every file is verified, and how many come at a time changes none."""
 _OF_DVC_ITSELF = {"core.analytics", "core.autostage", "core.check_update", "core.interactive", "core.no_scm"}
-"""Settings of DVC's commands, none of which is run."""
+"""Settings of DVC's commands, which are never run."""
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
 # a program that connects, such as the ProxyCommand of the user's own ssh, may be given the host by a shell
 _HOST = re.compile(r"(\w[\w.%+~-]*(:[^@/]*)?@)?[\w\[][\w.:\]-]*", re.ASCII)

@@ -159,7 +159,7 @@ MAX_NAMED_IMAGES = 10
 MAX_SHARE_OF_ONE_SIDE = 0.9
 """Share of images with one short, or one long, side above which a folder was resized.
 
-Of 500 original images 67 % have a long side of 500 pixels, and 22 % a short one of 375; no side is more frequent.
+67 % of 500 original images have a long side of 500 pixels, and 22 % a short one of 375; no side is more frequent.
 """
 
 

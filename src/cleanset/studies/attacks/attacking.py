@@ -367,7 +367,7 @@ class OtherSearches:
     """Further workers of an attack."""
 
     devices: Sequence[Device]
-    """The devices of this machine, of which the first worker has the first."""
+    """The devices of this machine; the first worker has the first."""
 
     open: Callable[[Place], Opened[FoundGroup]] | None
     """Opens the attack in another process, or on another machine; None: no further workers."""

@@ -158,7 +158,7 @@ class AttackPasses:
     """The passes for one image."""
 
     own: Passes = NO_PASSES
-    """Of the model under attack, in the precision of the search."""
+    """Logits of the model under attack, in the precision of the search."""
     others: Passes = NO_PASSES
     """Of each of the other models."""
 

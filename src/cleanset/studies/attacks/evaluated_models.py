@@ -50,7 +50,7 @@ class EvaluatedModel:
 
     name: str
     request: AttackRequest
-    """Of this model, perhaps among others."""
+    """Results of this model, perhaps among others."""
     settings: Settings
     """With the precision of the verdicts."""
 

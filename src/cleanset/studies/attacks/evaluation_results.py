@@ -56,7 +56,7 @@ class AttackedModels:
 
     @property
     def images(self) -> EvaluationSet:
-        """The images that were asked for, of which a limit may leave out some."""
+        """The requested images; a limit may leave out some."""
         return self.request.images
 
     @property

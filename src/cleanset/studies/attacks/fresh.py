@@ -90,7 +90,7 @@ class FreshModel:
 
     def _by_part(self, parts: Sequence[Sequence[Asked]]) -> Iterator[Answers]:
         if not can_be_sent(self.load):
-            # a network of a notebook, of which every load is another copy
+            # a network of a notebook: every load is another copy
             for part in parts:
                 yield answered(self, Path.cwd(), part)
             return

@@ -310,7 +310,7 @@ def nothing_broken(success: Mapping[float, Flags], correct: Flags) -> list[SeenS
 
 
 def _by_radius(success: Mapping[float, Flags]) -> NDArray[np.bool_]:
-    """Of shape (radii, images), from the smallest radius to the whole cube."""
+    """Shape (radii, images), from the smallest radius to the whole cube."""
     return np.stack([success[radius] for radius in sorted(success)])
 
 

@@ -47,7 +47,7 @@ def with_straight_through(network: nn.Module, names: Sequence[str]) -> nn.Module
     if not names:
         return network
     found = copy.deepcopy(network)
-    # a network of a module is in a wrapper, of which its author knows nothing
+    # a network of a module is in a wrapper unknown to its author
     inner = found.network if isinstance(found, CheckedNetwork) else found
     known = [name for name, _ in inner.named_modules() if name]
     names = list(dict.fromkeys(names))

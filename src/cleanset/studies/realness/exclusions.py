@@ -189,7 +189,7 @@ def _too_fast(answers: StudyAnswers, required: float) -> set[str]:
 
 
 def _at_other_sizes(answers: StudyAnswers, least: int, most: int | None) -> set[str]:
-    """The people who saw an image smaller or larger, in device pixels, or of whose images the size is not known."""
+    """The people who saw an image smaller or larger, in device pixels, or whose image size is not known."""
     rated = [each for each in answers.trials if each.kind in IMAGE_KINDS]
     if all(each.view is None for each in rated):
         raise CleansetError("the answers: no shown_width; expected some for min_shown and max_shown: leave them out")

@@ -46,10 +46,10 @@ class StateRule:
     """Whether their list counts among those wanted, and stays theirs."""
 
     text: Literal["done", "expired"] | None = None
-    """The name of the text of an end; of a refusal, the reason."""
+    """The name of the text of an end; for a refusal, the reason."""
 
     address: Literal["completion", "expired"] | None = None
-    """The name of the address to which an end leads; of a refusal, by its reason."""
+    """The name of the address to which an end leads; for a refusal, by its reason."""
 
 
 STATES: Mapping[State, StateRule] = {
@@ -93,16 +93,16 @@ class EndAddresses:
     """After an absence for which the list went to somebody else."""
 
     refused: Address | None = None
-    """Of all who are refused, but for the reasons below that have an address of their own."""
+    """Address for all who are refused, except for the reasons below that have an address of their own."""
 
     declined: Address | None = None
     """Of those who do not agree to take part."""
 
     full: Address | None = None
-    """Of those who come when all places are taken, or all answers there."""
+    """Address for those who come when all places are taken, or all answers there."""
 
     screened_out: Address | None = None
-    """Of those who fail a screening, of comprehension or of colour vision, before the main part."""
+    """Address for those who fail a screening, of comprehension or of colour vision, before the main part."""
 
     def of_refusal(self, refusal: Refusal) -> str | None:
         """The address for a reason; none for those who began elsewhere, and may still finish there."""

@@ -57,14 +57,14 @@ TrialKind = Literal["image", "attention", "pair", "plate"]
 MANNERS: tuple[Manner, ...] = (
     "careful", "careful", "careless", "careful", "careful", "fast", "careful", "careful", "biased", "careful",
 )  # fmt: skip
-"""Of ten people, in their order; the next ten are alike."""
+"""The kinds of ten people, in order; they repeat."""
 
 SECONDS: Mapping[Manner, float] = {"careful": 6.0, "careless": 2.0, "fast": 1.0, "biased": 3.0}
 """Median time for an answer."""
 SPREAD = 0.5
 """Standard deviation of the logarithm of the time."""
 MEAN_RATING = 0.7
-"""Of real images, as in the published studies."""
+"""Share of real images, as in the published studies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +74,8 @@ class SeenTrial:
     kind: TrialKind
     stimulus: str
     truth: str = ""
-    """Of an image, real or modified; of an attention check, the place of its answer in the scale, from 0; of a pair,
-    the side of the modified image; of a plate, its digit or none."""
+    """For an image, real or modified; for an attention check, the index of its answer in the scale; for a pair,
+    the side of the modified image; for a plate, its digit or none."""
 
 
 class SimulatedPerson:
@@ -198,7 +198,7 @@ class Pilot:
 
     wanted_power: float
     analysis: str
-    """Of the answers, in lines; or why there is none."""
+    """The analysis of the answers, in lines, or why there is none."""
 
     screens: tuple[str, ...]
 
@@ -211,7 +211,7 @@ class PageState:
     """A kind of trial, or card, consent, page (with one button), window (too small) or end; empty: not yet."""
 
     text: str
-    """Of an attention check, what to choose; of a window and of an end, what the page says."""
+    """For an attention check, what to choose; for a window and an end, the text of the page."""
 
     files: list[str]
     """The addresses of the images."""

@@ -176,7 +176,7 @@ def attacked_images(folder: Path) -> list[str]:
 def source_of(name: str, classes: ClassTable, entries: Iterable[Entry] = ()) -> str:
     """The id of the image that an attacked one was made from, by its file's name; "" without one.
 
-    Of your own images, the name ends as a file or id of the set, whatever the suffixes.
+    For your own images, the name ends as a file or id of the set, whatever the suffixes.
     """
     files = {entry.file: entry.image_id for entry in entries}
     return ImageNames(files.values(), classes, files).find(name) or ""

@@ -91,7 +91,7 @@ def parts_of(settings: Protocol) -> Protocol:
 
 
 def protocol_in_words(protocol: Protocol) -> str:
-    """The name of a protocol; of a mixed one, the nearer one with the parts that differ."""
+    """The name of a protocol; for a mixed one, the nearer one with the parts that differ."""
     found = {name: _differences(protocol, usual) for name, usual in PROTOCOLS.items()}
     name = min(found, key=lambda each: len(found[each]))
     parts = ", ".join(f"{part}={value}" for part, value in found[name].items())

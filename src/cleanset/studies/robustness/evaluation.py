@@ -73,7 +73,7 @@ class Evaluated:
     outputs: Sequence[str] = ()
     """Notes on models whose outputs are likely no logits."""
     official: Collection[str] = ()
-    """The families of which all of a published benchmark was read."""
+    """The families whose published benchmark was read as a whole."""
 
 
 def request_of(

@@ -1,4 +1,4 @@
-"""One pass of several models over changed images, each of which is made once for all of them.
+"""One pass of several models over changed images; each is made once for all of them.
 
 Making the images takes longer than most models do, so no model and no digest has them made a second time. The answers
 go into shards of their own for each model; whoever comes later finds them finished.
@@ -73,7 +73,7 @@ class ShownShard:
     """What was found at the images of a shard."""
 
     answers: Mapping[str, pd.DataFrame]
-    """By model; of those that failed, none."""
+    """By model; none for those that failed."""
 
     problems: Mapping[str, Exception]
     """The problems of models that failed at this shard."""

@@ -49,7 +49,7 @@ def images_not_here(study: Study, params: Params, classes: ClassTable) -> str:
 
 
 def answers_work(work: Work, clean: int, changes: int) -> Work:
-    """The answers of a model to the changed images of a family, of which `clean` images have `changes` each."""
+    """The answers of a model to the changed images of a family: `clean` images with `changes` each."""
     images = clean * changes
     return replace(
         work,

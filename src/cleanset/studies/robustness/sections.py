@@ -30,7 +30,7 @@ class FamilySection(Section):
     def _measures_what_is_published(self) -> Self:
         if self.published is not None and not self.names:
             raise ValueError(
-                f"names: [], and published: {self.published}, of which nothing would be read; expected names, no names "
+                f"names: [], and published: {self.published}: nothing would be read; expected names, no names "
                 "for all of the benchmark, or published: null"
             )
         return self

@@ -86,7 +86,7 @@ Means = Mapping[tuple[str, str], FoldMean]
 def mean_accuracies(by_fold: pd.DataFrame, parts: int) -> Means:
     """The mean accuracy of each run in each scenario, from rows of `fold_accuracies`.
 
-    `parts`: those that the images are divided into, of which a fold tests one.
+    `parts`: those that the images are divided into; a fold tests one.
     """
     means: dict[tuple[str, str], FoldMean] = {}
     for key, found in by_fold.groupby(["run", "scenario"], sort=False):

@@ -123,7 +123,7 @@ def train(
 ) -> Trained:
     """Train until the settings' end, from the state if it exists.
 
-    Of several processes that share each batch all call it, and the first one alone validates and saves. Raises
+    If several processes share each batch, all call it, and only the first one validates and saves. Raises
     CleansetError for a loss, in training or validation, or a gradient that is not finite; the state of the epoch before
     is kept. Call it within `deterministic`. Torch's global generators are as before at the end.
     """

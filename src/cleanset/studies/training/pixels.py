@@ -78,7 +78,7 @@ class TrainingPixels:
         return Image.fromarray(self.scenes(file, self.scenario, 0, seed))
 
     def _generated(self, file: ImageFile, mask: "SceneMask") -> NDArray[np.uint8]:
-        """The object of the base image on a generated image, of which the base image is taken, too."""
+        """The object of the base image on a generated image; the base image is taken, too."""
         from cleanset.studies.robustness.scenarios.changes import regions_of_mask
         from cleanset.studies.robustness.scenarios.scenes import object_put_back
 

@@ -1,5 +1,5 @@
-// Every image that is judged, or explains: at its own pixels, each of which covers a whole number of device pixels, whatever the zoom and the
-// pixel ratio. A browser that scales by another factor smooths, and may smooth an attack away. A plain script, as seen.js.
+// Every image that is judged, or explains: at its own pixels; each covers a whole number of device
+// pixels, whatever the zoom and the pixel ratio. A browser that scales by another factor smooths, and may smooth an attack away. A plain script, as seen.js.
 "use strict";
 {
   // the screen's pixels may be a little more than a fraction of a CSS pixel says
@@ -50,7 +50,7 @@
     return scale;
   };
 
-  // --- a frame: an image at its own pixels, with what is drawn on it, of which it says meanwhile how much has come ----
+  // --- a frame: an image at its own pixels, with what is drawn on it; it shows how much has arrived ----
 
   const sheet = new CSSStyleSheet();
   // browsers that darken pages would change what is around exact images

@@ -25,8 +25,8 @@ function area(ratio, width, height) {
   return wide > 0 ? (wide * wide) / ratio : 0;
 }
 
-// The grids for `count` images of which `spare` may be replaced: the columns, the rows, and where replacements lie, as
-// column, row, columns, rows; without it, they follow the others. In tracks, of which a card has CARD both ways.
+// The grids for `count` images; `spare` of them may be replaced: the columns, the rows, and where replacements are, as
+// column, row, columns, rows; without it, they follow the others. In tracks; a card has CARD both ways.
 function* grids(count, spare) {
   for (let columns = 1; columns <= count + spare; columns++) {
     const [across, down] = [columns, Math.ceil(count / columns)].map((cards) => CARD * cards);

@@ -100,7 +100,7 @@ def tasks_of(contest: Contest, judge: str) -> list[JudgeTask]:
 
 
 class JudgeSession:
-    """One judge's work on the contest in a folder, of which one server has the files; callers hold a lock.
+    """One judge's work on the contest in a folder, whose files one server has; callers hold a lock.
 
     Raises CleansetError for files that are not valid.
     """

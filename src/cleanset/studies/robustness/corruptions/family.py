@@ -33,7 +33,7 @@ from cleanset.studies.robustness.results import FamilyStudy, StudiedImages, perc
 from cleanset.tables import SEVERITY
 
 SHOWN_CLASSES = 40
-"""Classes in the table of robust accuracies; of more, those that the models are worst at."""
+"""Classes in the table of robust accuracies; with more, those that the models are worst at."""
 
 
 def _by_class(errors: pd.DataFrame, table: ClassTable) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from cleanset.studies.robustness.scenarios.params import MATTES, Baselines, Scen
 from cleanset.studies.robustness.sections import UNCHANGED
 
 CLASSES_IN_MAP = 40
-"""Classes in a map of accuracies; of more, those that the models are worst at."""
+"""Classes in a map of accuracies; with more, those that the models are worst at."""
 
 ANSWERS_COLUMN = "answers"
 """The column with the criterion of correctness."""

@@ -23,7 +23,7 @@ LIKE_THE_AUTHORS = (
 )
 
 SHOWN_CLASSES = 40
-"""Classes in the table of losses; of more, those that lose most."""
+"""Classes in the table of losses; with more, those that lose most."""
 
 
 def _losses(cells: pd.DataFrame) -> pd.DataFrame:

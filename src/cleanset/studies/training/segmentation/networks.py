@@ -81,7 +81,7 @@ PUBLISHED: Final[Mapping[str, tuple[str, str]]] = {
 }
 """The seven networks by their names in table 6, in its order, the baseline first.
 
-Of each the name of its decoder in DECODERS, and timm's name of its encoder.
+By name: the decoder in DECODERS, and timm's name of the encoder.
 """
 
 

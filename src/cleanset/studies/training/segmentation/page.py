@@ -16,7 +16,7 @@ from cleanset.studies.training.segmentation.sheets import SHEET_COLUMNS
 from cleanset.studies.training.study import TrainingStudy
 
 CLASSES_IN_IOU_MAP = 40
-"""Classes in a map of IoU; of more, those that are segmented worst."""
+"""Classes in a map of IoU; with more, those that are segmented worst."""
 TERMS = {"model": "run", "class_index": "class"}
 """The names of the regression's factors on the page, where they differ."""
 

@@ -69,7 +69,7 @@ export function outlineKey(event, name) {
 const photo = () => stage()?.querySelector(".frame");
 const pixels = () => [photo().dataset.width, photo().dataset.height].map(Number);
 
-// Device pixels for each pixel of an image of which all is in sight: a whole number, unless it is larger than the stage.
+// Device pixels for each pixel of an image that is wholly in sight: a whole number, unless it is larger than the stage.
 function fitting() {
   const area = stage();
   const room = { width: area.clientWidth - 2 * MARGIN, height: area.clientHeight - 2 * MARGIN };
