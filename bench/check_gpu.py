@@ -167,7 +167,7 @@ def same(arguments: argparse.Namespace) -> list[tuple[str, ...]]:
 
 
 def same_scores(arguments: argparse.Namespace, name: str, weights: Path, images: Sequence[Path]) -> tuple[str, ...]:
-    """A row of the table COMPARED: images scored on the CPU and on the device, compared as they are stored."""
+    """A row of the table COMPARED: images scored on the CPU and on the device, compared as stored."""
     import torch
 
     from cleanset.classes import imagenet

@@ -200,7 +200,7 @@ class Finished:
 
 
 def measured(workers: Sequence[Worker[Any]], tasks: Sequence[Task], skipped: int = 1) -> float:
-    """The rate while all workers compute, each from its shard number `skipped` on."""
+    """The rate while all workers compute, each starting with its shard number `skipped`."""
     finished: list[Finished] = []
 
     def keep(number: int, worker: int) -> None:
@@ -285,7 +285,7 @@ def pass_tasks(images: ChangedImages, shards: int) -> list[PassTask]:
 
 
 def changed_alone(folder: Path, devices: int) -> float:
-    """The rate at which the processes of so many devices make changed images that nobody looks at."""
+    """The rate at which the processes of `devices` devices make changed images that nobody looks at."""
     images = changed_images(folder)
     groups = list(grouped(changed_names(images, devices * SHARDS_PER_DEVICE), ANSWERED_SHARD))
     with open_changing(images, max(devices, available_cores())) as changing:
@@ -311,7 +311,7 @@ def changed_images(folder: Path) -> ChangedImages:
 
 
 def changed_names(images: ChangedImages, shards: int) -> list[ChangeName]:
-    """The names of the changed images of so many shards."""
+    """The names of the changed images of some shards."""
     names = (ChangeName(file, *change) for file in images.files for change in CHANGES)
     return list(islice(names, shards * ANSWERED_SHARD))
 

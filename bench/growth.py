@@ -54,7 +54,7 @@ def draw_answers(folder: Path, files: Sequence[str], models: int) -> list[str]:
 
 
 def of_images(count: int) -> dict[str, float]:
-    """Processor seconds of commands on so many images."""
+    """Processor seconds of commands on a number of images."""
     with scratch() as folder:
         files = draw_images(folder / "images", count)
         options = draw_answers(folder, files, 2)
@@ -65,7 +65,7 @@ def of_images(count: int) -> dict[str, float]:
 
 
 def of_models(count: int) -> dict[str, float]:
-    """Processor seconds of commands on the answers of so many models."""
+    """Processor seconds of commands on the answers of a number of models."""
     with scratch() as folder:
         options = draw_answers(folder, draw_images(folder / "images", IMAGES_OF_MODELS), count)
         return {
@@ -75,7 +75,7 @@ def of_models(count: int) -> dict[str, float]:
 
 
 def of_people(count: int) -> dict[str, float]:
-    """Processor seconds of fitting the mixed model to the ratings of so many people."""
+    """Processor seconds of fitting the mixed model to the ratings of a number of people."""
     from cleanset.studies.realness.mixed import fit
 
     rng = np.random.default_rng(count)

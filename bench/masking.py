@@ -1,7 +1,7 @@
 """Limits of the signs of gradient masking: honest networks compared with masked ones.
 
 Each network gets a row: how many of the images have a sign, how many withstand the probe's PGD (with a sign: bounds)
-and a plain search of one's own through the network without its defence, the smallest share that its gradient keeps of
+and an independent plain search through the network without its defence, the smallest share that its gradient keeps of
 its promise, and the largest share of the changes by random steps that it does not explain (see `signs.MIN_KEPT` and
 `MAX_UNEXPLAINED`). Honest networks: the sample's three trained ones, small architectures of timm with random weights,
 and wrappers of the trained ones. Masked ones: the sample's `standard` behind a defence of the literature. Those of
@@ -308,7 +308,7 @@ PGD = PgdAttack(eps=RADIUS / 255, steps=10, group=IMAGES)
 
 
 def measured(name: str, network: nn.Module, side: int, undefended: nn.Module, first: int = 0) -> Row:
-    """What the probe tells of a network on images from class `first` on, and what a search without a defence leaves."""
+    """The probe's findings on a network from class `first`, and what a search without a defence leaves."""
     start = process_time()
     asked = PixelNetwork(network.eval(), torch.device("cpu"), "float32", 32)
     with searching("float32"):
@@ -350,7 +350,7 @@ def withstood(asked: PixelNetwork, undefended: nn.Module, subjects: Sequence[Sub
 
 
 def labelled(network: PixelNetwork, side: int, first: int = 0) -> list[Subject]:
-    """Images of the sample's set, from its class `first` on, with the class that the network predicts."""
+    """Images of the sample's set, starting with its class `first`, with the class that the network predicts."""
     found = []
     for place, path in enumerate(files(first)):
         with Image.open(path) as image:

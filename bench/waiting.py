@@ -51,7 +51,7 @@ CHANGES = [(UNCHANGED, 0), *((name, severity) for name in CORRUPTIONS for severi
 PRELOADED = ["cleanset.studies.robustness.answering", *CHANGING]
 """Modules for the server of worker processes: each of these runs this main module again, with its imports."""
 PREPROCESSING = ResizeAndCrop(f"Res{BASE_SIZE}", BASE_SIZE, BASE_SIZE, "bilinear")
-"""Leaves a changed image as it is."""
+"""Returns a changed image unchanged."""
 
 
 class Waited(NamedTuple):

@@ -1,4 +1,4 @@
-"""The files of ILSVRC2012 as they are published: archive, development kit, label list, sums."""
+"""The files of ILSVRC2012 as published: archive, development kit, label list, sums."""
 
 import hashlib
 import io

@@ -82,7 +82,7 @@ def shifted(images: torch.Tensor, random: torch.Generator) -> torch.Tensor:
 
 
 def clean(role: str) -> Change:
-    """Images as they are."""
+    """Unchanged images."""
 
     def change(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         return images.float() / 255

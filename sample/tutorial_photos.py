@@ -59,7 +59,7 @@ def main() -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in draw_folders():
-            # without a time, and as it is: a JPEG hardly shrinks
+            # without a time, and uncompressed: a JPEG hardly shrinks
             archive.writestr(zipfile.ZipInfo(name), content)
     write_whole(ARCHIVE, buffer.getvalue())
 

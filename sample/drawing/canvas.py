@@ -122,7 +122,7 @@ class Canvas:
                 brush.ellipse((x - half, y - half, x + half, y + half), fill=fill)
 
     def shaded(self, points: Sequence[Point], light: Colour, dark: Colour, lamp: Point, reach: float) -> None:
-        """Fill a polygon with `light` at the point `lamp`, `dark` from `reach` pixels on."""
+        """Fill a polygon with `light` at the point `lamp`, `dark` at `reach` pixels or more."""
         pixels = [self.pixel(p) for p in points]
         box = self._clip(pixels)
         if not box:

@@ -214,7 +214,7 @@ def _oddity(image_id: str) -> str | None:
     """Words for what makes an image id no plain path, perhaps empty; None for one that is."""
     try:
         length = len(image_id.encode())
-    except UnicodeEncodeError:  # bytes that are no UTF-8, as surrogates
+    except UnicodeEncodeError:  # bytes that are not UTF-8, as surrogates
         length = MAX_ID_BYTES + 1
     parts = image_id.split("/")
     plain = all(part not in ("", ".", "..") for part in parts)

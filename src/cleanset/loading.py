@@ -82,7 +82,7 @@ def load(
 
 
 def _role_and_place(model: str | Path, edition: str | Path) -> tuple[str, str | Path]:
-    """The role of a model, empty if none was given, and the place of the set, which may stand alone."""
+    """The role of a model, empty if none was given, and the place of the set, which may be alone."""
     # a set in the current folder may be named like a role
     is_set = (Path(model) / MANIFEST).is_file() and not Path("params.yaml").is_file()
     is_place = edition == "." and model and (isinstance(model, Path) or not ROLE_FORM.fullmatch(model) or is_set)

@@ -1,6 +1,6 @@
 """Closed lists: tiers, in the order that classes are filled from, verdicts, and reasons for leaving an image out.
 
-And the name under which the published verdicts lie.
+And the name under which the published verdicts are stored.
 """
 
 from typing import Literal, get_args

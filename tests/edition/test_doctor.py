@@ -400,7 +400,7 @@ def test_git_is_kept_from_mixing_two_locks(tmp_path: Path) -> None:
     (tmp_path / ".dvc").mkdir()
     path = tmp_path / ".gitattributes"
     path.write_text("*.png binary\ndvc.lock text merge=union")
-    added = f"{path}: git takes one of two branches' dvc.lock whole from now on, and changes no line ends: commit it"
+    added = f"{path}: git now takes one of two branches' dvc.lock whole, and changes no line ends: commit it"
     assert examine(tmp_path, quick=True).repaired == [added]
     assert path.read_text() == "*.png binary\ndvc.lock text merge=union\n* -text\ndvc.lock -merge\n"
     checked = run(tmp_path, "git", "check-attr", "merge", "text", "--", "dvc.lock", "studies/attacks/dvc.lock")

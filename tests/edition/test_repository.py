@@ -67,7 +67,7 @@ def test_git_comes_later_and_goes_again(tmp_path: Path) -> None:
         f"{configs[0]}: tells DVC that there is no git repository, but {edition} is one; run cleanset doctor"
     )
     repaired = examine(edition, quick=True).repaired
-    assert repaired == [f"{path}: DVC works in a git repository from now on" for path in configs]
+    assert repaired == [f"{path}: DVC now works in a git repository" for path in configs]
     assert "no_scm" not in "".join(path.read_text() for path in configs)
     assert (scm_problem(edition), examine(edition, quick=True).repaired) == (None, [])
     (edition / ".git").rename(tmp_path / "elsewhere")

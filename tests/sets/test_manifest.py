@@ -107,7 +107,7 @@ INVALID: list[tuple[int, dict[str, str], str]] = [
     (2, {"confidence": "nan"}, "confidence nan; expected 0 to 1"),
     (2, {"confidence": "-inf"}, "confidence -inf; expected 0 to 1"),
     (2, {"confidence": "1e5"}, "confidence 1e5; expected 0 to 1"),
-    (3, {"confidence": "-0"}, "other line ends, quotes or digits; expected the file as it was written"),
+    (3, {"confidence": "-0"}, "other line ends, quotes or digits; expected the file unchanged"),
     (2, {"confidence": "0.25"}, "confidence 0.25 of a whole image; expected 0.5"),
     (2, {"confidence": ""}, "confidence empty of a whole image; expected 0.5"),
     (2, {"source_confidence": ""}, "confidence 0.5 of a whole image; expected empty"),
@@ -147,8 +147,8 @@ INVALID: list[tuple[int, dict[str, str], str]] = [
     (3, {"encoder": "Pillow 1 with zlib 1\n"}, "encoder Pillow 1 with zlib 1\\n; expected Pillow <version> with zlib"),
     (3, {"image_id": "\u202e\n\x85"}, "image_id \\u202e\\n\\x85; expected an image id such as ILSVRC2012_val_00000001"),
     (3, {"model": "mine"}, "model mine; expected standard as in line 2"),
-    (3, {"reviewers": "+2"}, "other line ends, quotes or digits; expected the file as it was written"),
-    (3, {"confidence": "0.750"}, "other line ends, quotes or digits; expected the file as it was written"),
+    (3, {"reviewers": "+2"}, "other line ends, quotes or digits; expected the file unchanged"),
+    (3, {"confidence": "0.750"}, "other line ends, quotes or digits; expected the file unchanged"),
 ]
 
 

@@ -143,7 +143,7 @@ def test_a_manifest_that_a_spreadsheet_has_rewritten(copy: Path, tmp_path: Path)
     manifest = copy / "manifest.csv"
     manifest.write_bytes(manifest.read_bytes().replace(b"\n", b"\r\n"))
     assert lines(manifest, flat(tmp_path / "mine"), tmp_path / "out") == [
-        "manifest     manifest.csv: other line ends, quotes or digits; expected the file as it was written",
+        "manifest     manifest.csv: other line ends, quotes or digits; expected the file unchanged",
         f"{tmp_path}/out: not written, because the manifest has been changed",
     ]
 

@@ -156,7 +156,7 @@ def compare(*results: "MeasureResults | Results | str | Path") -> MeasureResults
     read = []
     for number, each in enumerate(results, start=1):
         if isinstance(each, Results | MeasureResults):
-            # through JSON, as it is written and read
+            # through JSON, as results are written and read
             read.append(parse_results(_through_json(each.as_dict()), f"result {number}"))
         else:
             read.append(read_results(Path(each)))

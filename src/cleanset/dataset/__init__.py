@@ -1,1 +1,1 @@
-"""Images with their labels, as they are read: ILSVRC2012's, your own; further studies of labels; duplicates."""
+"""Images with their labels: ILSVRC2012's, your own; further studies of labels; duplicates."""

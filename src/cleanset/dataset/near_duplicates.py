@@ -57,7 +57,7 @@ class NearDuplicates(Generic[Name]):
 
     def __init__(self, count: int) -> None:
         self._names: list[Name] = []
-        # of each the orientation as stored; number by number, as they are compared
+        # of each the orientation as stored; number by number, for comparing
         self._stored = np.zeros((4, count), np.uint64)
 
     def add(self, name: Name, hashes: Packed) -> list[Name]:
@@ -81,7 +81,7 @@ class CroppedDuplicates(Generic[Name]):
 
     def __init__(self, count: int) -> None:
         self._names: list[Name] = []
-        # number by number, as they are compared
+        # number by number, for comparing
         self._hashes = np.zeros((4, count, 8, 1), np.uint64)
         self._parts = np.zeros((4, count, 1, 1 + len(PARTS)), np.uint64)
 

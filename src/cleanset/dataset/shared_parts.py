@@ -167,7 +167,7 @@ def _correlation(one: LocalFeatures, other: LocalFeatures, transform: NDArray[np
 
 
 def _to_pixels_of(features: LocalFeatures) -> NDArray[np.float64]:
-    """From the pixels of `points` to those of `small`, whose middles lie half a pixel from their corners."""
+    """From the pixels of `points` to those of `small`, whose middles are half a pixel from their corners."""
     height, width = features.small.shape
     across = width / features.size[0]
     down = height / features.size[1]

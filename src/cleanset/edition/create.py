@@ -293,7 +293,7 @@ def _own_pipeline(inputs: Iterable[object]) -> str:
     head = _template("own_pipeline_head.yaml", OF_OWN_IMAGES).format(deps=deps)
     text = _substituted(r"(?ms)\A.*?^stages:\n  preprocess:.*?\n\n", head, _template("dvc.yaml"), "dvc.yaml")
     text = _substituted("needs the archives", "needs the images", text, "dvc.yaml", places=None)
-    # it has the checksums of archives, which there are none of
+    # it has the checksums of archives, which do not exist
     return _substituted("      - raw[.]md5\n", "", text, "dvc.yaml", places=None)
 
 

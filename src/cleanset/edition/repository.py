@@ -67,7 +67,7 @@ def mend_scm(edition: Path) -> list[str]:
     changed = dict(_wrong_configs(edition))
     write_together(changed)
     found = "in" if git_root(edition) else "outside of"
-    return [f"{path}: DVC works {found} a git repository from now on" for path in changed]
+    return [f"{path}: DVC now works {found} a git repository" for path in changed]
 
 
 def _wrong_configs(edition: Path) -> Iterator[tuple[Path, str]]:
@@ -97,4 +97,4 @@ def add_attributes(edition: Path) -> list[str]:
     # last, since a later line overrules an earlier one
     gap = "" if not before or before.endswith("\n") else "\n"
     write_text(path, f"{before}{gap}{ATTRIBUTES}")
-    return [f"{path}: git takes one of two branches' dvc.lock whole from now on, and changes no line ends: commit it"]
+    return [f"{path}: git now takes one of two branches' dvc.lock whole, and changes no line ends: commit it"]

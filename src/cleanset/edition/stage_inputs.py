@@ -111,7 +111,7 @@ def _declared(stage: Mapping[str, Any], values: Mapping[str, Any]) -> DeclaredFi
 
 
 class _Reader:
-    """Reads the dependencies of stages in a folder as they are now, each once."""
+    """Reads the current dependencies of stages in a folder, each once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""Change values, entries and list items in the text of a YAML file, and leave every other byte as it was written.
+"""Change values, entries and list items in the text of a YAML file, and leave every other byte unchanged.
 
 The marks of the composed nodes show where each key and value is. ruamel.yaml's round trip keeps only files in
 its own layout, and changes others, such as dvc.yaml and params.yaml of studies/robustness: people write other indents,
@@ -285,7 +285,7 @@ def flow_text(value: object) -> str:
 
 
 def _bracketed(key: str | None, value: object) -> str:
-    """An entry as it is in brackets, an item of a list if `key` is None."""
+    """An entry as written in brackets, an item of a list if `key` is None."""
     return flow_text(value) if key is None else f"{_scalar(key, in_flow=True)}: {flow_text(value)}"
 
 

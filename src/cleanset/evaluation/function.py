@@ -202,9 +202,9 @@ def evaluate(
 
     `images` comes from `cleanset.load`, whose transform is taken unless another is given, or the folder of a set, or a
     role of the edition in the folder `edition`, or a list (.csv) of its images. Every image is checked against the
-    manifest, or the edition's index. `role`: the model whose rows of a list are taken, if it has several. `name` stands
-    in the results; `labels`: a folder with the files of label sources, for multi-label accuracies; `measures`: names of
-    functions of the predictions, MODULE:NAME, that give a value, or value, (low, high). Raises CleansetError
+    manifest, or the edition's index. `role`: the model whose rows of a list are taken, if it has several. `name` is
+    used in the results; `labels`: a folder with the files of label sources, for multi-label accuracies; `measures`:
+    names of functions of the predictions, MODULE:NAME, that give a value, or value, (low, high). Raises CleansetError
     for anything that does not fit, naming the first image or row.
 
         >>> images = cleanset.load("standard")
@@ -366,7 +366,7 @@ def _check_pixels(
     """Raise InputError for pixels from 0 to 255 where the network takes 0 to 1, or the other way round.
 
     Pixels alone cannot tell: some networks take whole numbers. It is certain where the network is correct on most
-    images once they are scaled, and on few as they are.
+    images once they are scaled, and on few unscaled.
     """
     import torch
 

@@ -140,7 +140,7 @@ def measures_frame(measures: Iterable[Measure], columns: Columns) -> "pd.DataFra
 
 
 def read_measures(table: "pd.DataFrame", columns: Columns) -> list[Measure]:
-    """The measures of a table with the declared columns, as it was made or read back."""
+    """The measures of a table with the declared columns, new or read back."""
     # pandas reads an empty text as a missing number
     of_text = {each.name for each in fields(Measure) if each.type is str}
     texts = {column: "" for column, name in columns.items() if name in of_text}

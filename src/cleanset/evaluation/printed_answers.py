@@ -11,7 +11,7 @@ def printed_answers(
 ) -> dict[str, str]:
     """The answer to each file, from lines `file, answer` in any order; empty lines are skipped.
 
-    `kind` and `expected` stand in messages for the text after the comma, and for the possible answers. Raises
+    `kind` and `expected` are used in messages for the text after the comma, and for the possible answers. Raises
     CleansetError, beginning `name`, for another line, another answer, and a file without exactly one.
     """
     found: dict[str, str] = {}

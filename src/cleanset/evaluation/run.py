@@ -78,7 +78,7 @@ def predictions_path(request: Request[None], name: str) -> Path | None:
 
 
 def load_for(request: Request[None], name: str, settings: Settings) -> NamedModel:
-    """A model as it is measured, where the images say so among their classes alone.
+    """A model to be measured, restricted to the classes of the images if they ask for it.
 
     Raises CleansetError as `open_model` does.
     """

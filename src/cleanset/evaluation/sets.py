@@ -71,7 +71,7 @@ class ImageFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SetImages:
-    """The images as they are there, by file; a callable that can be pickled, for worker processes."""
+    """The images as stored, by file; a callable that can be pickled, for worker processes."""
 
     files: Mapping[str, ImageFile]
 

@@ -3,7 +3,7 @@
 Pillow parses metadata on opening, fails on damaged metadata, and takes an orientation from XMP; so it is given the file
 without it.
 
-No EXIF orientation is applied anywhere: models see the pixels as they are stored, and boxes are
+No EXIF orientation is applied anywhere: models see the stored pixels, and boxes are
 given in stored pixels; only viewers turn them.
 """
 

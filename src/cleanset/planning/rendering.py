@@ -53,7 +53,7 @@ def _in_unit(value: float, units: Sequence[tuple[str, int]]) -> str:
 def plan_text(plan: Plan) -> RenderableType:
     """The needed computations, a row each; below them what else is needed, what is finished, the sums and the notes."""
     shown = [each for each in plan.needed if each.images]
-    # a line each, as wide as it is: people search in them
+    # a line each, never wrapped: people search in them
     below = map(Text, _lines(plan))
     return Group(*([_table(shown)] if shown else []), *below)
 
@@ -109,7 +109,7 @@ def _names(works: Sequence[Work]) -> str:
 
 
 def _sums(plan: Plan) -> list[str]:
-    """The passes and the bytes, without what is none."""
+    """The passes and the bytes that are not zero."""
     passes = plan.passes
     bound = "at most " if any(each.is_bound for each in plan.needed) else ""
     backward = f" and {number(passes.backward)} backward" if passes.backward else ""

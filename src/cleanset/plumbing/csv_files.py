@@ -52,7 +52,7 @@ def read_rows(
             lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
             yield from parse_rows(lines, columns, kind, str(path), remedy=remedy, **options)
     except (FileNotFoundError, UnicodeDecodeError):
-        read_text(path, remedy)  # whole, it tells which byte is none of a text
+        read_text(path, remedy)  # whole: it names the byte that is not text
         raise
 
 
@@ -96,7 +96,7 @@ def parse_rows(
         raise CleansetError(f"{where}, line {line}: {shown(','.join(header))}; expected {expected}: {remedy}")
     seen: dict[tuple[object, ...], int] = {}
     places = [header.index(name) for name in key]
-    # as they are read: one image may be named in two forms
+    # while reading: one image may be named in two forms
     field_of = {column: name for name, column in column_of.items()} if wanted else {}
     for line, cells in rows:
         at = f"{where}, line {line}"

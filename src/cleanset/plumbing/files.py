@@ -88,7 +88,7 @@ def partial_shards(result: Path) -> Path:
 def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary path, which replaces `path` on success.
 
-    Works for a file and for a folder. When the block raises, `path` stays as it was and the temporary file is removed.
+    Works for a file and for a folder. When the block raises, `path` stays unchanged and the temporary file is removed.
     Several processes may write `path` at once: each has a workspace of its own, and the last one to finish wins.
     `remove_abandoned` removes the workspaces of killed processes. A full disk is reported under the name of `path`.
     """

@@ -14,7 +14,7 @@ from cleanset.plumbing.files import errors_named, open_file, replacing, workspac
 def updating(path: Path) -> Iterator["FolderUpdate"]:
     """Replace the content of a folder, and leave alone the files in it that have their bytes already.
 
-    The folder gets what the block writes and keeps, and nothing else. When the block raises, it stays as it was. After
+    The folder gets what the block writes and keeps, and nothing else. When the block raises, it stays unchanged. After
     a kill while the new files are put in place, it has some files of each: the next update completes it, as it compares
     the content of every file. An error of the system names `path`, as one of `replacing` does. While another process
     updates the folder, this one waits.

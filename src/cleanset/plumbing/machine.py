@@ -43,14 +43,14 @@ def check_file_names(names: Iterable[str]) -> None:
 
 
 MANY_OBJECTS = 100_000
-"""Objects made in a pause from which on they are never looked through again."""
+"""Objects made in a pause that make the collector skip them for good."""
 
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
     """Pause garbage collection, which takes a quarter of the time while millions of lasting objects are made.
 
-    Nor do later collections look through so many: the first of them would take half a second for a million.
+    Nor do later collections look through as many: the first of them would take half a second for a million.
     """
     was_enabled = gc.isenabled()
     gc.disable()

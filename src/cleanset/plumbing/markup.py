@@ -1,6 +1,6 @@
 """Texts that a stranger wrote, as parts of Markdown: they are shown, and begin no tag, link, code or cell of a table.
 
-Only what would begin one is escaped, so that the usual name stays as it is written. The templates of pages escape HTML,
+Only what would begin one is escaped, so that a usual name stays unchanged. The templates of pages escape HTML,
 `evaluation/table.py` LaTeX.
 """
 

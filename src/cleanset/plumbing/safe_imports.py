@@ -58,7 +58,7 @@ class _WithoutCompiler(_FromRoot):
     """Runs torchvision's code with stand-ins of the compiler, which is imported when the function is called."""
 
     def exec_module(self, module: ModuleType) -> None:
-        # torch itself sees the compiler as it is
+        # torch itself sees the real compiler
         import_module("torch")
         if COMPILER in sys.modules:
             self._loader.exec_module(module)

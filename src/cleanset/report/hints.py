@@ -159,7 +159,7 @@ def images_in(place: str) -> HintedPlace:
 
 
 def _are_imagenets(ids: Sequence[str]) -> bool:
-    """Whether all images have official names, or lie in folders that are called by wnids."""
+    """Whether all images have official names, or are in folders named by wnids."""
     wnids = imagenet().indices
     return all(parse_image_name(PurePosixPath(name).name) or name.partition("/")[0] in wnids for name in ids)
 

@@ -278,7 +278,7 @@ def page_environment(classes: ClassTable, *folders: Path) -> Environment:
 
 
 def _number(value: float) -> str:
-    """A whole number with commas, another one as short as it is exact."""
+    """A whole number with commas, another one as short as possible."""
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
 
 

@@ -88,7 +88,7 @@ def kept_thumbnails(
 
 
 def _parsed(content: bytes) -> Thumbnail:
-    """A thumbnail as it is kept: a line of width and height in pixels, and the JPEG."""
+    """A cached thumbnail: a line of width and height in pixels, and the JPEG."""
     size, _, jpeg = content.partition(b"\n")
     width, height = map(int, size.split())
     return Thumbnail(jpeg=jpeg, width=width, height=height)

@@ -59,7 +59,7 @@ def accept(
     tables: NewTables | None = None,
     renamed: RenamedClasses | None = None,
 ) -> str:
-    """Pin the images of an edition as they are now, and remove the verdicts on images that have changed.
+    """Pin the current images of an edition, and remove the verdicts on images that have changed.
 
     `scores`: a new table of scores, in place of the one that was brought. `card`: a card.yaml, which is copied into
     params.yaml. `tables`: labels and names, which are copied into the edition, and which its pipeline then depends on.

@@ -32,7 +32,7 @@ AuditKind = Literal["fixed", "open"]
 
 
 class SetImage(NamedTuple):
-    """An image of a set, as it is delivered: whole, or the part inside a box."""
+    """An image of a set as delivered: whole, or the part inside a box."""
 
     class_index: int
     image_id: str
@@ -99,7 +99,7 @@ class AuditResult:
     """Number of images in the set today."""
 
     left: int
-    """Number of flawed draws that are no longer in the set."""
+    """Number of flawed draws not in the set any more."""
 
     came: int
     """Number of images that are new in the set."""

@@ -81,7 +81,7 @@ def read_plan(reviews: Path, role: str, classes: ClassTable) -> AuditPlan | None
     if not is_complete or draw_order(images, plan.seed, classes) != images:
         raise CleansetError(
             f"{path} or {listed.name}: {shown(plan.drawn)} of {len(images)} images of {plan.model}, not in the order "
-            f"of seed {shown(plan.seed)}; expected the files as they were drawn: {remedy}"
+            f"of seed {shown(plan.seed)}; expected the drawn files: {remedy}"
         )
     return AuditPlan(classes=classes, model=plan.model, kind=plan.kind, seed=plan.seed, drawn=plan.drawn, images=images)
 

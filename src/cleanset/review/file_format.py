@@ -155,7 +155,7 @@ def fields_to_write(review: Review, before: Mapping[str, object]) -> dict[str, o
     if isinstance(fields["crop"], list):
         fields["crop"] = tuple(fields["crop"])  # edited_text replaces a tuple as a whole
     if not isinstance(review.verdict, Cropped) and before.get("verdict") == review.verdict.kind:
-        # means nothing here, and stays as it was written
+        # means nothing here, and stays unchanged
         fields["object_fully_visible"] = before.get("object_fully_visible")
     return {name: value for name, value in fields.items() if value is not None or before.get(name, ...) is None}
 
@@ -221,7 +221,7 @@ CODE = (
 """The files of the package that decide on the verdicts in a text."""
 
 _ROWS = TypeAdapter(list[tuple[str, str, ReviewEntry]])
-"""Verdicts as they are kept: image id, place in the file, and entry."""
+"""Cached verdicts: image id, place in the file, and entry."""
 
 
 def usual_verdict_files(package: Path = PACKAGE) -> KeptFiles:

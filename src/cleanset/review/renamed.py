@@ -64,7 +64,7 @@ def check_answered(
     """Raise CleansetError, with the options to add, for classes that seem to have a new name without an answer.
 
     `reviewed`: the SHA-256 of the reviewed images by class that is gone. `classes_of`: the new classes in which the
-    bytes of a SHA-256 lie. A class seems renamed if its reviewed images, as far as they are there, lie in one class
+    bytes of a SHA-256 are. A class seems renamed if its reviewed images, as far as they exist, are in one class
     that the `old` table has not.
     """
     questions: dict[str, list[str]] = defaultdict(list)

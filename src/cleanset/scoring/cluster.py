@@ -159,7 +159,7 @@ def _finished(job: RayJob[Found], rows: Sequence[Mapping[str, object]]) -> Gener
 
 
 def _run_job(pipe: "Connection[Any, Any]", job: RayJob[Found], rows: Sequence[Mapping[str, object]]) -> None:
-    """Send the number and result of each task as it is finished, or an error, and at the end None."""
+    """Send the number and result of each finished task, or an error, and at the end None."""
     # Ray reports of its own accord on what it retries
     for stream in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)

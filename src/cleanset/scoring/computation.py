@@ -186,7 +186,7 @@ class Elsewhere(Generic[Found]):
     """Opens it from the files; it is pickled."""
 
     made_from: MadeFrom
-    """Everything that the results depend on, as it was found here."""
+    """Everything that the results depend on, as found here."""
 
     def worker(self, place: Place) -> Worker[Found]:
         """A worker. Raises CleansetError where anything that the results depend on differs from what was found here."""

@@ -1,4 +1,4 @@
-"""How far scores of a lower precision lie from float64 ones, and the sample of images that tells it.
+"""How far scores of a lower precision are from float64 ones, and the sample of images that shows it.
 
 The sample is of whole classes.
 """

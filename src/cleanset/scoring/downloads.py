@@ -65,7 +65,7 @@ def fetch(origin: Origin, path: Path) -> None:
 
     Where the download fails, the copy in the user's own cache of the Hugging Face hub or of torch is taken, if there is
     one, as timm and torchvision do. Leftovers of a killed run are removed. Raises ValueError with the reason if there
-    is none.
+    is missing.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     workspace = path.with_name(path.name + ".partial")

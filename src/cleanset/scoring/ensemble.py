@@ -153,8 +153,8 @@ def _lines(member: EnsembleModel) -> Iterator[tuple[str, Text]]:
 def pin(edition: Edition) -> list[str]:
     """Write the SHA-256 of all unpinned weights and lists into params.yaml; return the roles.
 
-    Missing weights are downloaded first. From then on other bytes are refused. The code of custom models, and what
-    it opens, is pinned as it is now. Raises CleansetError while DVC is at work there.
+    Missing weights are downloaded first. Other bytes are refused afterwards. The code of custom models, and what
+    it opens, is pinned. Raises CleansetError while DVC is at work there.
     """
     folder = edition.folder
     check_idle(folder)

@@ -318,7 +318,7 @@ def robustbench_zoo() -> dict[str, dict[str, Any]]:
 
 
 def served_models(threat: str | None) -> list[str]:
-    """The models of RobustBench that commands take, as they are named, of one threat model or of all.
+    """The models of RobustBench that commands take, by name, of one threat model or of all.
 
     Raises CleansetError for an unknown threat model.
     """

@@ -56,7 +56,7 @@ def _look_first_into(folder: Path, module: str) -> None:
 def forget_changed_modules() -> None:
     """Have the modules of users that were changed after their import imported again, in a notebook that continues.
 
-    Else answers of the code as it was would get the digest of the code as it is.
+    Otherwise answers of the old code would get the digest of the new code.
     """
     for name, loaded in list(sys.modules.items()):
         folder, sources = _imported_from(loaded)

@@ -32,7 +32,7 @@ class ImageFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceImage:
-    """A whole image as it was read: its bytes and their digests."""
+    """A whole image as read: its bytes and their digests."""
 
     data: bytes
     sha256: str

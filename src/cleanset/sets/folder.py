@@ -129,7 +129,7 @@ def read_regular_file(path: Path) -> bytes:
 
 
 class ManifestText(NamedTuple):
-    """A manifest as it was read: its text, its name for messages, and the classes of its images."""
+    """A manifest as read: its text, its name for messages, and the classes of its images."""
 
     text: str
     where: str

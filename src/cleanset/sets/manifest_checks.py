@@ -105,9 +105,7 @@ def check_manifest(text: str, where: str, classes: ClassTable) -> CheckedManifes
         problems += _between(entries)
     # last, because each problem above makes the text differ, too
     if not problems and manifest_csv(entries.values(), classes, form) != text:
-        problems.append(
-            Problem("manifest", MANIFEST, "other line ends, quotes or digits", "the file as it was written")
-        )
+        problems.append(Problem("manifest", MANIFEST, "other line ends, quotes or digits", "the file unchanged"))
     return CheckedManifest(text=text, classes=classes, entries=entries, problems=problems, invalid_files=invalid_files)
 
 
@@ -161,7 +159,7 @@ def twins(entries: Iterable[Entry]) -> list[tuple[Entry, Entry]]:
 
 def _rows(text: str, where: str, wanted: Sequence[str]) -> list[list[str]]:
     try:
-        # each line counts, the empty ones too: a manifest is as it was written, or it is refused
+        # each line counts, the empty ones too: a manifest is unchanged, or it is refused
         header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
     except csv.Error as error:
         raise CleansetError(f"{where}: not CSV ({error}); expected a manifest: export or fetch it again") from None

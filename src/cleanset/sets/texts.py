@@ -68,7 +68,7 @@ def texts_of(
 ) -> Texts:
     """The texts of a set of images of these classes, with `about` from its publishers.
 
-    `version` and `date` of the release stand in its citation; empty: not known.
+    `version` and `date` of the release are in its citation; empty: not known.
     """
     is_imagenet = classes.is_imagenet
     licence = about.licence if about else _CC_BY if is_imagenet else "not stated"

@@ -53,7 +53,7 @@ class Verification:
     """The result of verifying a set."""
 
     folder: str
-    """The folder or tar, as it was given."""
+    """The folder or tar as given."""
 
     model: str
     """By the manifest."""
@@ -343,7 +343,7 @@ def _derived_problems(folder: Path, files: set[str], texts: Mapping[str, str]) -
 def _checksum_problems(folder: Path, files: set[str], needed: Sequence[str], agreeing: bool) -> Iterator[Problem]:
     """Problems of the files that describe the set, compared with CHECKSUMS, which must list those in `needed`.
 
-    `agreeing`: the manifest is valid, and what is made from it is as it was made.
+    `agreeing`: the manifest is valid, and what is made from it is unchanged.
     """
     if CHECKSUMS not in files:
         yield Problem("missing", CHECKSUMS, "nothing", "the digests of the files that describe the set")

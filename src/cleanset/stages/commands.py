@@ -150,7 +150,7 @@ def make_edition(
         bool,
         typer.Option(
             "--accept",
-            help="Pin the images of an edition of your own as they are now, perhaps with new --scores, --labels or "
+            help="Pin the current images of your own edition, perhaps with new --scores, --labels or "
             "--names, or a --card.",
         ),
     ] = False,
@@ -329,7 +329,7 @@ def _begins_git(folder: Path, wanted: bool | None) -> bool:
 
 
 def _new_names(answers: list[str], *, apply: bool) -> "RenamedClasses":
-    """The answers of --renamed. Raises CleansetError unless they `apply`, or are none."""
+    """The answers of --renamed. Raises CleansetError unless they `apply` or are empty."""
     from cleanset.review.renamed import parse_renamed
 
     if answers and not apply:

@@ -36,7 +36,7 @@ def positive_p(p: float) -> float:
 
 
 def t_quantile(share: float, degrees: int) -> float:
-    """The quantile of Student's t, to .001 from 9 degrees of freedom on and shares of .025 to .975; without scipy.
+    """The quantile of Student's t, to .001 for 9 or more degrees of freedom and shares of .025 to .975; without scipy.
 
     The expansion around the normal quantile of M. Abramowitz and I. Stegun, "Handbook of Mathematical Functions"
     (1964), 26.7.5.

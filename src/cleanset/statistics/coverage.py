@@ -73,7 +73,7 @@ def ranked(confidence: Floats, names: Sequence[str]) -> list[int]:
 
 def images_of(coverage: float, images: int) -> int:
     """The number of images in the share `coverage`, rounded down: .29 of 100 is 29, not 28."""
-    # the share as it is written: in floating point .29 * 100 is 28.999999999999996
+    # the share as a decimal: in floating point .29 * 100 is 28.999999999999996
     return int(Fraction(str(float(coverage))) * images)
 
 

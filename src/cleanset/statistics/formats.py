@@ -17,7 +17,7 @@ def in_percent(share: float, digits: int = 2) -> float:
 
 
 def rounded(value: float, digits: int) -> float:
-    """A finite number as it is stored or printed with digits after the point; infinite ones and NaN unchanged."""
+    """A finite number as stored or printed with digits after the point; infinite ones and NaN unchanged."""
     if not math.isfinite(value):
         return value
     unit = 10**digits
@@ -28,7 +28,7 @@ def rounded(value: float, digits: int) -> float:
 
 
 def rounded_p(p: float, digits: int) -> float:
-    """A p-value as it is stored: never rounded to 0, of one that would be, two significant digits stay."""
+    """A p-value as stored: never rounded to 0; a smaller one keeps two significant digits."""
     return rounded(p, digits) or float(f"{p:.1e}")
 
 

@@ -39,7 +39,7 @@ def write_tutorial(folder: Path) -> list[str]:
 
 
 def to_be_run(notebook: dict[str, Any]) -> dict[str, Any]:
-    """A notebook without outputs, and without links to pages that do not lie next to it."""
+    """A notebook without outputs, and without links to pages that are not next to it."""
     cells = []
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":

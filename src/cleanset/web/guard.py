@@ -5,7 +5,7 @@ the Origin, where a browser sends one, must be that same host, and a browser's S
 not say that another site asked.
 
 The person is the first part of the path, so that no tab becomes another person's, whatever is opened next to it or
-started after it. Against other users, of this machine too, a token is needed: once in the address, from then on as a
+started after it. Against other users, of this machine too, a token is needed: once in the address, afterwards as a
 cookie named by port and person.
 
 Behind a reverse proxy, or a forwarded port, a browser knows the page by another address, the public one: its Host and

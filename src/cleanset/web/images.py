@@ -40,7 +40,7 @@ MAX_DECODED = 3
 class Photos:
     """Encoded images by image id; the latest are kept in memory. Thread-safe.
 
-    `faults`: errors by image id, from the last attempt to show it. `as_stored`: JPEGs are handed on as they are stored,
+    `faults`: errors by image id, from the last attempt to show it. `as_stored`: JPEGs are sent as stored,
     if nobody must tell images apart by their coding.
     """
 

@@ -21,7 +21,7 @@ class SentKey(BaseModel):
     """Seconds for which the subject had been there with all its images; None if that is not known."""
 
     seen: dict[str, float] = Field(default_factory=dict)
-    """By image, and by other names of the page: the seconds for which it had been on the screen as it was; 0: not."""
+    """By image, and by other names of the page: the seconds for which it had been on the screen unchanged; 0: not."""
 
     def has_seen(self, name: str) -> bool:
         """Whether what has this name had been on the screen for long enough to be answered."""

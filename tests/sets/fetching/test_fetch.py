@@ -87,9 +87,9 @@ def test_a_set_is_fetched_checked_and_copied(
     done = subprocess.run(at_out, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == (
         f"{tmp_path}/out: 6 images of model standard at commit {commit[:12]}, checked\n{trial(tmp_path / 'out')}\n",
-        f"{publisher.url}: as it was on {today()}, asked now\n",
+        f"{publisher.url}: as of {today()}, asked now\n",
     )
-    again = f"{publisher.url}: as it was on {today()}, not asked again: cleanset fetch --update does\n"
+    again = f"{publisher.url}: as of {today()}, not asked again: cleanset fetch --update does\n"
     assert fetch(publisher.url, "standard").stderr == again
     assert files(tmp_path / "out") == files(cache(tmp_path)) == files(export)
     assert len(server.asked) == FILES_OF_SET + 1  # and the list of them

@@ -92,12 +92,10 @@ def test_of_an_https_address(web: Web, tar: Path, publisher: Publisher, tmp_path
         f"{tmp_path}/out: 6 images of model standard of a release, checked\n{trial(tmp_path / 'out')}\n"
     )
     assert verify.run(tmp_path / "out", decode=True).problems == []
-    assert done.stderr == f"{address}: as it was on {today()}, asked now\n"
+    assert done.stderr == f"{address}: as of {today()}, asked now\n"
     tar.unlink()  # no network the second time
     images = cleanset.load(address)
-    assert fetch(address).stderr == (
-        f"{address}: as it was on {today()}, not asked again: cleanset fetch --update does\n"
-    )
+    assert fetch(address).stderr == (f"{address}: as of {today()}, not asked again: cleanset fetch --update does\n")
     assert [record["file"] for _, _, record in images] == FILES
     assert cleanset.table("standard", address)["file"].tolist() == FILES
     assert web.asked == [f"/release/{tar.name}"]

@@ -321,7 +321,7 @@ def test_an_attacker_appeals() -> None:
         ("blue", "2026-11-09", BIRD, "may not appeal; expected gold"),
         ("red", "2026-11-09", BIRD, "may not appeal; expected gold"),  # nothing to win for red
         ("gold", "2026-11-09", UNSURE, "may not appeal; expected red"),
-        ("gold", "2026-11-15", BIRD, "no time for appeals; expected 7 days from the judges' verdict on: ask the board"),
+        ("gold", "2026-11-15", BIRD, "no time for appeals; expected 7 days after the judges' verdict: ask the board"),
     ],
 )
 def test_refused_appeals(team: str, date: str, content: dict[str, Any], message: str) -> None:

@@ -175,7 +175,7 @@ _SHOWN_OF_OWN = _SHOWN | {"name": "other name", "class": "other class"}
 
 @dataclass(frozen=True, slots=True)
 class ReleasedSet:
-    """A release as it is in a folder: the lines of its manifest, and why other candidates are not in.
+    """A release in a folder: the lines of its manifest, and why other candidates are not in.
 
     `sha256`: of its manifest, which distinguishes releases of one version.
     """

@@ -82,7 +82,7 @@ def look_at(image: Image.Image, lines: tuple[TextLine, ...] = (), hints: Measuri
 
 
 def _on_grey(image: Image.Image) -> Image.Image:
-    """An image with transparency as it is seen on grey, on which black and white drawings both show."""
+    """An image with transparency on a grey background, on which black and white drawings both show."""
     if not image.has_transparency_data:
         return image
     return Image.alpha_composite(Image.new("RGBA", image.size, GREY), image.convert("RGBA")).convert("RGB")

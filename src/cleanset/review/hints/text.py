@@ -21,7 +21,7 @@ VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """A line of text as it was read.
+    """A line of text as read.
 
     `score`: RapidOCR's confidence, 0 to 1; `box`: the upright rectangle around the line, in stored pixels;
     `slope`: rise over run of its upper edge, without the sign; run over rise of upright text.
@@ -34,7 +34,7 @@ class TextLine:
 
 
 KEPT_LINES = TypeAdapter(tuple[TextLine, ...])
-"""The lines of an image as they are kept, by the SHA-256 of its bytes: reading takes long, and gives the same again."""
+"""The cached lines of an image, by the SHA-256 of its bytes: reading takes long, and gives the same again."""
 
 
 def usual_text_files() -> KeptFiles:
@@ -60,7 +60,7 @@ MIN_RATIO = 1.5
 
 
 def lines_of_text(image: Image.Image) -> tuple[TextLine, ...]:
-    """The lines of text in a decoded image of any mode and size, from the nearest to an edge on, as far as time allows.
+    """The lines of text in a decoded image of any mode and size, the nearest to an edge first, as far as time allows.
 
     Takes 0.15 s on an idle core, and up to 0.65 s on a slower or busy one. Needs the extra `text`. Raises ValueError
     for a shape that RapidOCR does not read, such as a strip of a few rows.

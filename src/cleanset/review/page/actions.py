@@ -22,7 +22,7 @@ Base = Literal["class", "zoom", "end"]
 Overlay = Literal[
     "reason", "crop", "filter", "filter_by_reason", "filter_by_hint", "note", "search", "help", "guidelines", "back"
 ]
-"""What is over it: a question, the drawing of a crop, a dialog, a text, or one's own verdicts."""
+"""What is over it: a question, the drawing of a crop, a dialog, a text, or the reviewer's verdicts."""
 
 Mode = Base | Overlay
 """What is on the screen, and so what a key means: the overlay, or the base without one."""
@@ -112,7 +112,7 @@ class Action(StrEnum):
 
 
 class HelpSection(StrEnum):
-    """Where the words of an action stand: the first five in the help, the others beneath what they belong to."""
+    """Where the words of an action appear: the first five in the help, the others beneath what they belong to."""
 
     IMAGE = "The image in focus"
     LOOKING = "Looking at images"
@@ -122,7 +122,7 @@ class HelpSection(StrEnum):
     FOOTER = "the buttons below the cards"
     WAIT = "the line while all clean waits"
     FILTER = "the buttons of the filters"
-    BACK = "the line below one's own verdicts"
+    BACK = "the line below your own verdicts"
     TEXT = "the line below the help and the guidelines"
     CLOSE = "the button that closes what is over the class"
     DIALOG = "the buttons of a dialog"
@@ -238,7 +238,7 @@ FILTERS: Mapping[str, str] = MappingProxyType(_READ.filters)
 """Filters of the classes that next and previous go to, by key."""
 
 BY_KEYS: Mapping[str, str] = MappingProxyType(_READ.asked_filters)
-"""Filters that ask next for the reason of one's own verdict, or for the kind of a hint, by key."""
+"""Filters that ask next for the reason of an own verdict, or for the kind of a hint, by key."""
 
 ZOOM_LABELS: Mapping[str, str] = MappingProxyType(_READ.zoom_labels)
 """The words on the buttons that zoom, by key."""

@@ -14,7 +14,7 @@ from cleanset.web.images import Photos
 
 
 def audit_library(edition: Edition, library: Library, plan: AuditPlan, auditor: str) -> Library:
-    """The images that one auditor looks at, as they are delivered, in place of the candidates.
+    """The images that one auditor looks at, as delivered, in place of the candidates.
 
     Raises CleansetError for the board, and if nothing is left for this auditor.
     """
@@ -56,7 +56,7 @@ def _by_class(library: Library, role: str, draws: list[SetImage]) -> dict[int, B
 
 
 def _audit_reading(read: Read, boxes: dict[str, Box]) -> Read:
-    """Read an image as it is delivered."""
+    """Read an image as delivered."""
 
     def delivered(image_id: str) -> bytes:
         data = read(image_id)

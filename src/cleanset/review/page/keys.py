@@ -21,11 +21,11 @@ class ReviewKey(SentKey):
 
     Its subject is a class.
 
-    Besides the keys of the keyboard, `key` may be: `focus` an image (`card`), or among one's own verdicts a tile;
+    Besides the keys of the keyboard, `key` may be: `focus` an image (`card`), or among the reviewer's verdicts a tile;
     `guess`: reject an image (`card`) for the reason that it shows (`reason`); `reason`: reject the image in focus for
     that reason; `visit` a class (`card` is its wnid); `hit`: a class (`card`) that the search found was clicked;
-    `choose` some of one's own verdicts (`card`: the name of their filter); `box`: the box drawn has changed; `keep`: a
-    note (`text`) on an image (`card`) that the browser has kept; `lost`: keys (`card`: how many) were lost with the
+    `choose` some of the reviewer's verdicts (`card`: the name of their filter); `box`: the drawn box has changed;
+    `keep`: a note (`text`) on an image (`card`) that the browser has kept; `lost`: keys (`card`: how many) were lost with the
     connection.
     """
 

@@ -1,4 +1,4 @@
-"""The guidelines as they are over the class: in parts, with an example of each reason."""
+"""The guidelines, shown over the class in parts, with an example of each reason."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class GuidelinesSection:
 
 
 def guidelines_sections(session: Session, text: str) -> list[GuidelinesSection]:
-    """The guidelines for the page: one part before the first heading of level 2, and one from each of these on."""
+    """The guidelines for the page: one part before the first heading of level 2, and one for each of these."""
     settled = _settled_examples(session)
     return [
         GuidelinesSection(_markdown().render(part), tuple(_examples(reason, settled, session)) if reason else ())

@@ -54,7 +54,7 @@ MEASURING_AFTER_SECONDS = 5.0
 """Time after the start until the candidates that nobody has asked for yet are measured."""
 
 TILE_PIXELS = 360
-"""Longest side of an image among one's own last verdicts, and in the guidelines."""
+"""Longest side of an image among the reviewer's last verdicts, and in the guidelines."""
 
 
 def run(

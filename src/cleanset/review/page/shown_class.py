@@ -34,7 +34,7 @@ _NOTHING: Mapping[Mode, str] = MappingProxyType(
         "class": "does nothing here; ? shows the keys.",
         "zoom": "does nothing here; ? shows the keys.",
         "end": "does nothing here, as no class is shown; / or n goes to one.",
-        "reason": "is not the key of a reason; Esc leaves the image as it is.",
+        "reason": "is not the key of a reason; Esc leaves the image unchanged.",
         "crop": "does nothing while you draw a crop; Enter saves it, Esc cancels.",
         "filter": "is not the key of a filter.",
         "filter_by_reason": "is not the key of a filter.",

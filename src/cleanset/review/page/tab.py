@@ -133,7 +133,7 @@ class Tab(VerdictsOfTab):
         else:
             self.leave_search()
 
-    # Over the class: guidelines, and one's own verdicts
+    # Over the class: guidelines, and the reviewer's verdicts
 
     def _show_guidelines(self, _: ReviewKey) -> None:
         try:
@@ -198,7 +198,7 @@ class Tab(VerdictsOfTab):
             self._choose_filter(f"{kind}: {reason_in_words(chosen)}")
 
     def _choose_filter(self, name: str) -> None:
-        """Go through the classes of a filter from now on, if there are any."""
+        """Switch to the classes of a filter, if there are any."""
         self.close()
         kind, _, words = name.partition(": ")
         unknown = self._unknown_hints(words.replace(" ", "_")) if kind == "hint" else ""

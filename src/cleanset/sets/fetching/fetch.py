@@ -10,7 +10,7 @@ sets/<address, commit, path>.json         the MD5 of a set's list of files, and 
     checked.json                          state of each file when its MD5 was last computed
     <file>                                one that was asked for without the images, such as manifest.csv
     part/                                 the files so far, until all are there
-    <model>-<MD5>/                        the set, from then on: libraries that cache by a folder's name tell sets apart
+    <model>-<MD5>/                        the finished set: libraries that cache by a folder's name distinguish sets
 releases/<address>.json                   the SHA-256 of the tar that an address had
 releases/<SHA-256>/release-<SHA-256>/     a release of `cleanset publish`, unpacked and verified
 """

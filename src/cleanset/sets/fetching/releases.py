@@ -23,7 +23,7 @@ MAX_RELEASE_BYTES = 1 << 36
 
 @writing_cache()
 def opened(place: str | Path, afresh: bool = False) -> Path:
-    """The folder of a release, in the cache; any other path unchanged. `afresh`: not as it is in the cache already.
+    """The folder of a release, in the cache; any other path unchanged. `afresh`: ignore what is in the cache.
 
     Raises CleansetError for a release that is not the file of its record, or has a set that does not verify.
     """
@@ -75,7 +75,7 @@ def _downloaded(address: str, workspace: Path) -> Path:
 def print_origin(address: str, known: Path, *, is_asked: bool) -> None:
     """Print the day on which an address was last asked, and whether that is now; `known`: what is kept of it."""
     again = "asked now" if is_asked else "not asked again: cleanset fetch --update does"
-    print_notice(f"{address}: as it was on {day_written(known)}, {again}")
+    print_notice(f"{address}: as of {day_written(known)}, {again}")
 
 
 def _release_folder(digest: str) -> Path:

@@ -76,7 +76,7 @@ def check_md5(path: Path, found: str, expected: str) -> None:
         which = "the official archive" if expected == OFFICIAL_IMAGES_MD5 else "the table of digests"
         raise CleansetError(
             f"{path}: MD5 {found}, expected {expected} of {which}: download it again, or give --images a folder with "
-            "its images, which are taken as they are"
+            "its images, which are taken unchanged"
         )
 
 

@@ -41,7 +41,7 @@ Family = Literal["unchanged", "ball", "nearest", "rotations", "corruptions", "ch
 """The images that an attack chooses from: the image itself, any image in its ball, the nearest one that is
 misclassified, a rotation, corruption or other given change of the image, or another image in its place."""
 IN_BALLS: tuple[Family, ...] = ("unchanged", "ball", "nearest")
-"""The families whose candidates lie in a ball."""
+"""The families whose candidates are in a ball."""
 T = TypeVar("T")
 MAX_OFF = 0.01
 """Levels that a radius may be off a whole number of them: decimals are rounded."""

@@ -191,7 +191,7 @@ def keep_nearest(network: "PixelNetwork", images: "Tensor", label: "Tensor", bal
                 self._judge(inside)
 
         def _judge(self, inside: torch.Tensor) -> None:
-            """Ask for candidates in the ball as they are stored."""
+            """Ask for candidates in the ball as stored."""
             levels = zip(to_levels(self.found[inside]), centers[inside.cpu().numpy()], strict=True)
             stored = to_unit([to_pixels(each, center, ball) for each, center in levels], network)
             self.queries[inside] += 1

@@ -93,7 +93,7 @@ class Evidence:
         return [] if self.record is None else [each for each in self.record.warnings if each.sign in signs]
 
     def without(self, *signs: str) -> tuple[State, str]:
-        """Seen where all of the signs were looked for and there is none."""
+        """ "seen" if all of the signs were looked for and none was found."""
         if self.record is None:
             return "cannot be told", "signs of gradient masking were not looked for"
         if seen := self.seen(*signs):
@@ -239,7 +239,7 @@ def _converged(of: Evidence) -> tuple[State, str]:
     text = ", ".join(f"{name} on {percent(each.value, 1)} of {each.images} images" for name, each in found.items())
     idle = [name for name in found if (success := of.measure(name, "success")) is None or not success.value]
     if idle:
-        # a search that leads nowhere stands still, too
+        # a search that leads nowhere stops, too
         return "cannot be told", f"{text}; {join_names(idle)} breaks no image"
     return "seen" if all(each.value >= MIN_CONVERGED for each in found.values()) else "not seen", text
 

@@ -1,4 +1,4 @@
-"""A process that sees the disk as it was at a moment, by bubblewrap.
+"""A process that sees the disk of an earlier moment, by bubblewrap.
 
 What was written since into the home, working and temporary folders is not there; all else is unchanged.
 """

@@ -68,7 +68,7 @@ class SheetImages:
     """The beginning of the names of the copies."""
 
     def row(self, row: dict[str, Any], place: int) -> dict[str, object]:
-        """A row of ATTACKED as it is shown: its class, the predictions before and after, and three small copies.
+        """A row of ATTACKED as shown: its class, the predictions before and after, and three small copies.
 
         `factor`: the difference is multiplied by it and added to a medium gray.
         """

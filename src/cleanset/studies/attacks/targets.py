@@ -146,7 +146,7 @@ class Target:
         return {each.name: source_network(each.loaded, groups, self.how) for each in models}
 
     def subject(self, file: str) -> Subject:
-        """An image as it is attacked; its class is the model's, a group where it has groups."""
+        """An image to be attacked; its class is the model's, a group where it has groups."""
         row = self.images[self.images["file"] == file].iloc[0]
         return Subject(file, row["image_id"], self.label(int(row["class_index"])), self.pixels(file))
 

@@ -97,7 +97,7 @@ class ImageCourse:
         """
         if self.verdict is None or self.stage == "final" or self.asked:
             days = self.rules.limits.appeal_days
-            raise CleansetError(f"no time for appeals; expected {days} days from the judges' verdict on: ask the board")
+            raise CleansetError(f"no time for appeals; expected {days} days after the judges' verdict: ask the board")
         submitted = self.submission.entry
         entitled = breaking | {team_of(submitted.target)} if self.verdict.group else {submitted.team}
         if line.entry.team not in entitled:
@@ -253,7 +253,7 @@ class DefenceCourse:
         if within:
             return self._broken(found, stake, within)
         ends = self._ends(stake)
-        # the run that decides a win: the first one from the end on over all images submitted before it
+        # the run that decides a win: the last one over all images submitted before it
         last_week = max((number for number, first in self.images.weeks if first < ends), default=0)
         last = next((each for each in self.runs if each.day >= ends and each.n > last_week), None)
         if last is not None and not reasons:

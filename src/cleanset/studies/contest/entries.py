@@ -42,7 +42,7 @@ def team_of(defence: str) -> str:
 
 
 class Team(Section):
-    """A team that takes part from now on."""
+    """A team that joins."""
 
     name: Name
 
@@ -137,7 +137,7 @@ class SubmissionManifest(Section):
 
 
 class Publication(Section):
-    """The end of a week: the images submitted before are published, and judged from now on."""
+    """The end of a week: the images submitted before are published, and judging begins."""
 
 
 class AnswerFile(Section):

@@ -91,7 +91,7 @@ def copied(image: Image.Image, known: Iterable[KnownImage]) -> str | None:
 
 
 def check_objects(edition: Edition, log: Log, new: int, objects: Objects) -> Iterator[str]:
-    """Notes for the board on the lines from a number on. Raises CleansetError for the first problem in them."""
+    """Notes for the board on the lines starting with a number. Raises CleansetError for the first problem in them."""
     lines = [each for each in log.lines if each.n not in log.void]
     known: list[KnownImage] = []
     # other lines need no image that was there before

@@ -35,7 +35,7 @@ class ModelDefence:
 
         params = read_params(edition.folder)
         entry = params.network(wanted.role)
-        # without what it has not, so that a key that is added later leaves the digests of others as they are
+        # without what it has not, so that a key that is added later leaves the digests of others unchanged
         self.digest = sha256(json.dumps(entry.model_dump(mode="json", exclude_none=True), sort_keys=True).encode())
         """The SHA-256 of the model's entry in params.yaml, which names its weights by their own."""
         self._model = load_member(entry, edition.folder, edition.read_classes())

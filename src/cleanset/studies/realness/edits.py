@@ -24,7 +24,7 @@ _FILTER = (0.85, 0.20, 0.00, 36.0, 0.10, 0.80, 0.05, 22.0, 0.05, 0.20, 0.50, 20.
 
 
 def dead_pixels(image: Image.Image, seed: int) -> Image.Image:
-    """The image with single pixels whose channels stand at the far end of their range."""
+    """The image with single pixels whose channels are at the far end of their range."""
     pixels = np.asarray(image).copy()
     flat = pixels.reshape(-1, 3)
     # the raw stream, which is the same in all versions of NumPy

@@ -475,7 +475,7 @@ def pilot_text(pilot: Pilot, out: Path) -> str:
 
 
 def _payment(pilot: Pilot, minutes: float) -> str:
-    """The payment of the planned people, and of those who are screened out until so many are complete."""
+    """The payment of the planned people, and of those who are screened out until that number is complete."""
     wage = pilot.settings.wage / 60
     each = wage * minutes
     total = each * pilot.planned_people

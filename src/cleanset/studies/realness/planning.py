@@ -241,7 +241,7 @@ def write_stimuli(
 
 
 def example_files(plan: StudyPlan) -> list[str]:
-    """The files of the examples: the image as it was, then each edit of EDITS."""
+    """The files of the examples: the original image, then each edit of EDITS."""
     if plan.example is None:
         return []
     return [example_file(plan.seed, plan.example, name) for name in ("", *EDITS)]

@@ -62,7 +62,7 @@ _SentDensity = Annotated[float, Field(strict=True, ge=0, le=1000)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """How a trial stood on a screen when it was answered."""
+    """How a trial appeared on a screen when it was answered."""
 
     shown_width: _SentPixels
     """Width of each of its images in device pixels; 0: it has none."""

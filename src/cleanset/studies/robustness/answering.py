@@ -475,7 +475,7 @@ class StudyModels:
         expected = _facts_of_every_model(self.settings, plan.for_model(role))
         try:
             differences = MadeFrom(expected).differences(json.loads(files.record(plan.name, stem).read_bytes()))
-            # answers that lack a column are none
+            # answers that lack a column count as missing
             columns = parquet.read_schema(files.predictions(plan.name, stem)).names
         except (OSError, ValueError):  # ValueError: a file that is not JSON or Parquet
             return False

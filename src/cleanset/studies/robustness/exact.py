@@ -299,7 +299,7 @@ def correlated(
 
 @compiled
 def _correlate_columns(padded: NDArray[np.floating], weights: Floats, found: NDArray[np.floating]) -> None:
-    """Write the weighted sums of each column: the centre first, then pairs of neighbours from the outermost on."""
+    """Write the weighted sums of each column: the centre first, then pairs of neighbours from the outermost inwards."""
     rows, columns = found.shape
     radius = len(weights) // 2
     for row in range(rows):

@@ -227,7 +227,7 @@ class Family(ABC):
         return (1, 3) if measure.startswith(self.not_shares) else (100, 1)
 
     def cell(self, found: Measure) -> Cell:
-        """A measure with its interval as it is shown in tables."""
+        """A measure with its interval, as shown in tables."""
         return measure_cell(found, *self.scale(found.measure))
 
     def jpeg(self, params: CommonParams) -> int | None:

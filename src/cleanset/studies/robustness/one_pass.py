@@ -52,7 +52,7 @@ class ModelInPass(AskedModel):
     """A model that lacks answers."""
 
     shards: Shards
-    """The files of its answers, as far as they are finished."""
+    """The finished files of its answers."""
 
 
 def squares(size: int) -> ResizeAndCrop:
@@ -322,7 +322,7 @@ class _Block:
     """The shard."""
 
     by_side: Mapping[int, Pixels]
-    """The images by the length of their side, in the order of the task's ids; as they are made, it is 224."""
+    """The images by the length of their side, in the order of the task's ids; for generated ones, it is 224."""
 
     digests: Mapping[ChangeName, str]
     """By image; empty where they are not wanted."""

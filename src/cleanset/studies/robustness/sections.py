@@ -37,7 +37,7 @@ class FamilySection(Section):
 
     @classmethod
     def unmeasured(cls) -> Self:
-        """What stands for the section of a family that is not measured."""
+        """Placeholder for the section of an unmeasured family."""
         return cls.model_validate({"names": []})
 
     def changes(self) -> list[tuple[str, int]]:

@@ -28,7 +28,7 @@ def in_order(scenarios: Iterable[str]) -> list[str]:
 
 
 def tested_to_trained(parts: int) -> float:
-    """Images tested by images trained on, in a fold that tests one of so many parts, also where few folds are run."""
+    """Images tested by images trained on, in a fold that tests one of some parts, even if few folds are run."""
     return 1 / (parts - 1)
 
 

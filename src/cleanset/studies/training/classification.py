@@ -219,7 +219,7 @@ class Classification:
         return ROBUST_LOSS if self.data.run.is_attacked else LOSS
 
     def validate(self, epoch: int) -> Mapping[str, float]:
-        """Mean loss and accuracy on the images to validate on; from the first attack on, those under attack, too."""
+        """Mean loss and accuracy on the images to validate on; after the first attack, those under attack, too."""
         if self.validated is None:
             return {}
         workers = self.training.workers

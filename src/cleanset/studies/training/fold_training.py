@@ -110,7 +110,7 @@ def deterministic(threads: int) -> Iterator[None]:
 def history_csv(history: Sequence[Row]) -> str:
     """The history as CSV: epoch, step, measures of training and validation, rate."""
     table = pd.DataFrame(history)
-    # measures under attack begin in a later row, and so stand behind the rate
+    # measures under attack begin in a later row, and so follow the rate
     table = table[[*table.columns.drop("rate"), "rate"]].astype({"epoch": int, "step": int})
     # all digits of a float32
     return frame_csv(table, "%.9g")

@@ -1,4 +1,4 @@
-"""The pixels of training images, as they are or in a scenario of the study of robustness."""
+"""The pixels of training images, unchanged or in a scenario of the study of robustness."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class TrainingPixels:
     """The pixels of training images in one scenario; a callable that can be pickled, for worker processes.
 
-    All are the base images of the study of robustness, 224 x 224, resized to `size`: so an image as it is differs from
+    All are the base images of the study of robustness, 224 x 224, resized to `size`: so an unchanged image differs from
     one in a scenario by the scenario alone.
     """
 

@@ -139,7 +139,7 @@ class Trainings:
                 on_gpus=first.is_separate,
                 cores=params.threads,
                 is_long=True,
-                # as they are here
+                # as on this machine
                 environment={name: os.environ[name] for name in INSTRUCTIONS if name in os.environ},
             ).run(engine)
 
@@ -174,7 +174,7 @@ def _facts(inputs: StudyInputs, runs: Sequence[str], device: Device) -> JsonObje
 
 
 def devices_of_folds(params: TrainingParams, folds: int) -> list[Device]:
-    """The device of each worker of this machine, when so many folds are to be trained."""
+    """The device of each worker of this machine, for a number of folds to train."""
     devices = devices_named(params.device)
     if not devices[0].is_separate:
         # each trains with the threads of the params, on which the weights depend

@@ -68,7 +68,7 @@
     return points.every(([x, y]) => frame.contains(document.elementFromPoint(x, y)));
   };
 
-  // Width and height of an image as it is on the screen, in device pixels.
+  // Width and height of an image on the screen, in device pixels.
   globalThis.sizeOnScreen = (image) => {
     const { width, height } = placeOf(image);
     return [width, height].map((each) => each * devicePixelRatio * pinched());
@@ -125,7 +125,7 @@
     }
     things = next;
   };
-  // Seconds for which what has this name has been in sight as it is now; 0 if nothing has.
+  // Seconds for which what has this name has been in sight unchanged; 0 if nothing has.
   globalThis.secondsInSight = (name) => (isVisible() ? secondsOf(things.get(name)) : 0);
   // Its value that had been in sight, unchanged, for `needed` seconds: that before, if it changed since; undefined if none.
   globalThis.settledInSight = (name, needed) => settledOf(things.get(name), needed);

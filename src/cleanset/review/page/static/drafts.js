@@ -25,7 +25,7 @@ const NAME = "cleanset-tab";
 export const tab = sessionStorage.getItem(NAME) ?? `${Date.now()} ${Math.random()}`;
 sessionStorage.removeItem(NAME);
 addEventListener("pagehide", () => sessionStorage.setItem(NAME, tab));
-addEventListener("pageshow", () => sessionStorage.removeItem(NAME)); // it may come back as it was left
+addEventListener("pageshow", () => sessionStorage.removeItem(NAME)); // it may come back unchanged
 
 export const keepBox = (box) => change(here("crop"), box && { box, isOpen: true });
 export const keptBox = () => drafts[here("crop")]?.box ?? null;

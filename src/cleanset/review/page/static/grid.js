@@ -39,7 +39,7 @@ function* grids(count, spare) {
   }
 }
 
-// The size of so many tracks of `whole` pixels.
+// The size of a number of tracks of `whole` pixels.
 const tracks = (whole, of, count) => ((whole + GAP) * count) / of - GAP;
 
 // The parts of a place for `count` replacements, as large as can be; fewer of them if they could not be judged.

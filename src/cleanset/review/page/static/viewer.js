@@ -125,7 +125,7 @@ function sizes() {
   return [naturalWidth, naturalHeight, naturalWidth, naturalHeight];
 }
 
-// Take over what the mouse changed; an edge that it left alone stays as it was, to the pixel.
+// Take over what the mouse changed; an edge that it left alone stays unchanged, to the pixel.
 function follow() {
   const { action, edges: before, from } = drag;
   if (action === "move" || action === "zoom" || !cropper.cropped) return;

@@ -25,7 +25,7 @@ AHEAD = 3
 
 
 def render(tab: JudgeTab) -> str:
-    """The HTML of the page, which the tab shows from then on."""
+    """The HTML of the page, which the tab shows next."""
     tab.note_shown()
     session = tab.session
     task = tab.task

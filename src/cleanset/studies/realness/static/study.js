@@ -5,7 +5,7 @@
   const VIEW_COLUMNS = ["shown_width", "shown_height", "pixel_ratio", "window_width", "window_height", "pixels_per_mm", "darkened"];
   const COLUMNS = ["person", "list", "position", "stimulus", "answer", "milliseconds", ...VIEW_COLUMNS];
   const SIDES = ["left", "right"];
-  // at first the speed is guessed: so many trials count as if answered, each in so many seconds
+  // the initial guess of the speed: a number of trials, each answered in a number of seconds
   const GUESSED_TRIALS = 5;
   const GUESSED_SECONDS = 6;
   const MAX_SECONDS = 60; // a longer one was a break

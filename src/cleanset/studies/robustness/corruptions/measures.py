@@ -4,7 +4,7 @@ Formulas: D. Hendrycks and T. Dietterich, "Benchmarking Neural Network Robustnes
 Perturbations" (ICLR 2019). CE is a ratio of sums over the severities, or of means over them, not a mean of ratios.
 Confidences: ECE and negative log-likelihood (NLL) under shift, Y. Ovadia and others, "Can You Trust Your Model's
 Uncertainty?" (NeurIPS 2019). Effective robustness: R. Taori and others, "Measuring Robustness to Natural Distribution
-Shifts in Image Classification" (NeurIPS 2020), section 2: the accuracies of models without robustness measures lie on a
+Shifts in Image Classification" (NeurIPS 2020), section 2: the accuracies of models without robustness measures are on a
 line after a logit transformation of both; it is the accuracy under shift minus the line's at the model's clean
 accuracy.
 

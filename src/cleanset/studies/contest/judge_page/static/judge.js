@@ -8,7 +8,7 @@ import { isDrawing, outlineKey, position, restoreOutline } from "./outline.js";
 const NAMED = new Set(["Enter", "Escape", "Backspace"]);
 const SIGNS = new Set(["?", "+", "=", "-", " "]); // what they mean comes before the digit at their place
 
-const ZOOM = "The page is zoomed in, so the image is not shown as it is. Please undo the zoom with two fingers; + and the wheel magnify the image.";
+const ZOOM = "The page is zoomed in, so the image is not shown exactly. Please undo the zoom with two fingers; + and the wheel magnify the image.";
 
 // `button`: the one that was clicked.
 function press(key, more = {}, button = null) {
