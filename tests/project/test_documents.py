@@ -641,6 +641,7 @@ REPLAYED = "tests/sets/published/test_replay.py::test_the_page_has_the_numbers"
 DEFENDED = "tests/project/test_documents.py::test_defences_and_honest_models"
 NOT_COMPARED = {
     "docs/beside_authors.md": "the authors' programs are not part of the project: `docs/data/authors.csv`",
+    "docs/formats.md | file | number in |": "numbers of formats, not measured ones",
     "docs/labels.md | `label`": "needs the studies' files, which are not part of the project",
     "docs/other_tools.md": "needs other tools and photographs",
     "docs/study_analysis.md": "1,750 simulated studies, which take hours; their script is not kept",
@@ -663,6 +664,10 @@ TABLES = {
     "docs/labels.md | study |": (
         "cleanset labels build/published/selection.csv",
         "tests/evaluation/test_labels.py::test_the_published_images_in_the_docs",
+    ),
+    "docs/other_tools.md | cropped by |": (
+        "make bench NAME=hints",
+        "tests/project/test_hint_rates.py::test_the_table_beside_other_tools",
     ),
     "docs/published_lists.md | set of `norm_robust` |": ("make published", REPLAYED),
     "docs/published_lists.md | model | at least |": ("make published", REPLAYED),

@@ -100,3 +100,52 @@ def print_again(result: Path, why: str) -> None:
 def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None) -> JsonObject | None:
     """The record of a result that was made from the same; None where the result has to be computed again.
 
+    `result`: a file whose SHA-256 the record has as `predictions_sha256`. Prints the differences, or of which day the
+    result is. None, too, if the record or the result is missing, damaged or edited. Raises CleansetError for a record
+    of a newer version.
+    """
+    try:
+        content = parse_json(read_bytes(record), str(record), "a record")
+    except (OSError, CleansetError):
+        return None
+    check_not_newer(content, record)
+    try:
+        if differences := made_from.differences(content):
+            print_again(result or record, "; ".join(differences))
+            return None
+        check_digest(content, record, "remove it")
+        if result is not None and content["predictions_sha256"] != sha256_of(result):
+            print_again(result, f"not the bytes that {record} names")
+            return None
+        day = day_written(record)
+    except (OSError, LookupError, CleansetError):
+        return None
+    # what a model reads without our seeing it cannot be among the facts
+    print_notice(f"{result or record}: answers of {day}, of the model as it was then; --fresh computes them again")
+    return dict(content)
+
+
+def forget_results(folder: Path | None) -> None:
+    """Remove the records of results below a folder, and what is finished of others, so that all is computed again."""
+    if folder is None:
+        return
+    for path in folder.rglob("*.json"):
+        with suppress(OSError, CleansetError):
+            content = parse_json(read_bytes(path), str(path), "a record")
+            if isinstance(content, dict) and "code" in content:
+                path.unlink()
+    for shards in folder.rglob(partial_shards(Path("*")).name):
+        shutil.rmtree(shards)
+
+
+def code_of(*packages: str) -> str:
+    """The versions of the code in packages of cleanset: `scoring 2, studies/robustness 3`."""
+    return ", ".join(f"{each} {files('cleanset').joinpath(each, 'VERSION').read_text().strip()}" for each in packages)
+
+
+def library_versions(libraries: Iterable[str] = COMPUTING) -> dict[str, str]:
+    """The installed versions of libraries, without their local part: 2.11.0 for 2.11.0+cpu.
+
+    Those that are not installed are left out: RobustBench, for example, is needed by its own models alone.
+    """
+    return {name: found for name in libraries if (found := installed_version(name)) is not None}

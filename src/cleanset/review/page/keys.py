@@ -25,8 +25,8 @@ class ReviewKey(SentKey):
     `guess`: reject an image (`card`) for the reason that it shows (`reason`); `reason`: reject the image in focus for
     that reason; `visit` a class (`card` is its wnid); `hit`: a class (`card`) that the search found was clicked;
     `choose` some of the reviewer's verdicts (`card`: the name of their filter); `box`: the drawn box has changed;
-    `keep`: a note (`text`) on an image (`card`) that the browser has kept; `lost`: keys (`card`: how many) were lost with the
-    connection.
+    `keep`: a note (`text`) on an image (`card`) that the browser has kept; `lost`: keys (`card`: how many) were lost
+    with the connection.
     """
 
     box: Annotated[Box | None, BeforeValidator(_box)] = None
