@@ -66,7 +66,8 @@ def croissant_json(
 def records_of(manifest: str, classes: ClassTable) -> Iterator[JsonObject]:
     """The lines of a manifest by column, with numbers in place of their digits and None for a missing one."""
     is_number = {classes.column(name): column.kind in _NUMBERS for name, column in COLUMNS.items()}
-    (_, header), *rows = csv_rows(manifest, MANIFEST, "export or fetch the set again")
+    rows = csv_rows(manifest, MANIFEST, "export or fetch the set again")
+    _, header = next(rows)
     read = [_number if is_number[name] else str for name in header]
     for _, row in rows:
         yield {name: read_cell(text) for name, read_cell, text in zip(header, read, row, strict=True)}

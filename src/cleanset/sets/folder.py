@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import NamedTuple
 from cleanset.classes import CLASSES_FILE, ClassTable, imagenet, parse_class_table
 from cleanset.errors import CleansetError, DamagedError, InputError
 from cleanset.plumbing.files import check_unpacked, read_bytes, sha256, write_text
-from cleanset.plumbing.json_files import JsonMapping
 from cleanset.plumbing.validation import SHA256_FORM, shown
 from cleanset.review.guidelines import GUIDELINES
 from cleanset.sets.catalogues import citation_cff, croissant_json, records_of
@@ -63,11 +62,6 @@ def checksums(digests: dict[str, str]) -> str:
     return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
 
 
-def json_lines(records: Iterable[JsonMapping]) -> str:
-    """The text of a file with an object on each line."""
-    return "".join(json.dumps(record) + "\n" for record in records)
-
-
 def derived_names(classes: ClassTable, *, with_images: bool, is_empty: bool = False) -> list[str]:
     """The files that are made from every manifest of images of these classes, besides CLASSES_FILE."""
     if classes.is_imagenet:
@@ -87,14 +81,17 @@ def derived_texts(
         # without images `datasets` cannot tell the columns of a table
         texts |= {METADATA: metadata_csv(manifest)} if with_images and entries else {}
     else:
-        records = list(records_of(manifest, release.classes))
         named = {"class_index": "label", "file": "file_name"} if with_images else {}
-        flat = json_lines({named.get(name, name): value for name, value in each.items()} for each in records)
-        nested = json_lines({"file": each.pop("file"), "record": each} for each in records)
+        flat = []
+        nested = []
+        for each in records_of(manifest, release.classes):
+            flat.append(json.dumps({named.get(name, name): value for name, value in each.items()}) + "\n")
+            nested.append(json.dumps({"file": each.pop("file"), "record": each}) + "\n")
+        lines = "".join(nested)
         texts = {
-            CROISSANT: croissant_json(entries, digest, release, sha256(nested.encode())),
-            CROISSANT_LINES: nested,
-            **({METADATA_LINES if with_images else MANIFEST_LINES: flat} if entries else {}),
+            CROISSANT: croissant_json(entries, digest, release, sha256(lines.encode())),
+            CROISSANT_LINES: lines,
+            **({METADATA_LINES if with_images else MANIFEST_LINES: "".join(flat)} if entries else {}),
         }
     return texts | ({} if is_imagenet else {CLASSES_FILE: release.classes.text})
 

@@ -269,7 +269,10 @@ class Entry(BaseModel):
     @classmethod
     def checked(cls, values: Mapping[str, object], classes: ClassTable) -> Self:
         """The entry with these values. Raises pydantic's ValidationError for values that contradict each other."""
-        return cls.model_validate(values, context=classes)
+        entry = cls.model_validate(values, context=classes)
+        # nobody asks which fields were given: a set of names for each entry would take twice the memory of its values
+        object.__setattr__(entry, "__pydantic_fields_set__", _ALL_FIELDS)
+        return entry
 
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo) -> Self:
@@ -343,6 +346,7 @@ def columns_of(entry: type[BaseModel]) -> dict[str, tuple[str, ManifestColumn]]:
     return found
 
 
+_ALL_FIELDS = set(Entry.model_fields)
 _COLUMNS = columns_of(Entry)
 COLUMNS: Mapping[str, ManifestColumn] = MappingProxyType({name: column for name, (_, column) in _COLUMNS.items()})
 """The columns of a manifest in their order, by the names that they have for ImageNet's images."""

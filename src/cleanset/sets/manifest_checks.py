@@ -157,12 +157,17 @@ def twins(entries: Iterable[Entry]) -> list[tuple[Entry, Entry]]:
     return [(every[int(pair.image_id)], every[int(pair.duplicate_of)]) for pair in pairs]
 
 
-def _rows(text: str, where: str, wanted: Sequence[str]) -> list[list[str]]:
+def _rows(text: str, where: str, wanted: Sequence[str]) -> Iterator[list[str]]:
+    # each line counts, the empty ones too: a manifest is unchanged, or it is refused
+    rows = csv.reader(io.StringIO(text, newline=""))
     try:
-        # each line counts, the empty ones too: a manifest is unchanged, or it is refused
-        header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
+        _check_header(next(rows, []), where, wanted)
+        yield from (list(map(unescaped, row)) for row in rows)
     except csv.Error as error:
         raise CleansetError(f"{where}: not CSV ({error}); expected a manifest: export or fetch it again") from None
+
+
+def _check_header(header: list[str], where: str, wanted: Sequence[str]) -> None:
     check_columns(header, wanted, f"{where}, line 1")
     for number, (found, expected) in enumerate(zip_longest(header, wanted), start=1):
         if found != expected:
@@ -170,7 +175,6 @@ def _rows(text: str, where: str, wanted: Sequence[str]) -> list[list[str]]:
                 f"{where}, line 1, column {number}: {_name(found)}; expected {_name(expected)}: "
                 "export or fetch the set again, or use the version of cleanset that wrote it"
             )
-    return [list(map(unescaped, row)) for row in rows]
 
 
 def _name(column: str | None) -> str:
