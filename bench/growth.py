@@ -4,11 +4,11 @@ Images are of 8 x 8 pixels, in folders of class indices; answers are drawn. The 
 beyond its start, which is what the least input takes: 1 is linear.
 """
 
+import hashlib
 import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from time import process_time
 
 import numpy as np
 from PIL import Image
@@ -17,7 +17,7 @@ from measuring import print_machine, print_table, run, scratch
 
 SIZES = (1_000, 4_000, 16_000)
 """Numbers of images; others may be given."""
-LEAST = 20
+LEAST = 40
 MODELS = (16, 64, 256)
 PEOPLE = (80, 160, 320, 640)
 IMAGES_OF_MODELS = 400
@@ -61,7 +61,33 @@ def of_images(count: int) -> dict[str, float]:
         return {
             "evaluate, 2 models": seconds(folder, "evaluate", "images", *options, "--out", "results"),
             "compare, 2 models": seconds(folder, "compare", "results"),
+            "hints": seconds(folder, "hints", "images", "--no-text"),
+            **of_edition(folder, files[0]),
         }
+
+
+def of_edition(folder: Path, file: str) -> dict[str, float]:
+    """Processor seconds of commands on an edition of the images, which all count as clean; of one, `file`, not."""
+    seconds(folder, "edition", "edition", "--images", "images", "--images-per-class", "all", "--no-git")
+    edition = folder / "edition"
+    params = edition / "params.yaml"
+    params.write_text(params.read_text().replace("unreviewed: pending", "unreviewed: clean"))
+    repro = (sys.executable, "-P", "-m", "dvc", "repro")
+    found = {"dvc repro": run(*repro, cwd=edition).processor_seconds}
+    found["look"] = seconds(edition, "look", "data/export/images", "--out", "look")
+    found["status"] = seconds(edition, "status")
+    image = folder / "images" / file
+    digest = hashlib.sha256(image.read_bytes()).hexdigest()
+    key = file.partition("/")[0]
+    reviews = edition / "reviews" / "ann"
+    reviews.mkdir()
+    verdict = f"    verdict: reject\n    reason: text\n    sha256: {digest}\n"
+    (reviews / f"{key}.yaml").write_text(f'"{key}":\n  {file}:\n{verdict}')
+    found["dvc repro, one verdict"] = run(*repro, cwd=edition).processor_seconds
+    image.unlink()
+    (reviews / f"{key}.yaml").unlink()
+    found["edition --accept, an image less"] = seconds(edition, "edition", "--accept")
+    return found
 
 
 def of_models(count: int) -> dict[str, float]:
@@ -75,18 +101,18 @@ def of_models(count: int) -> dict[str, float]:
 
 
 def of_people(count: int) -> dict[str, float]:
-    """Processor seconds of fitting the mixed model to the ratings of a number of people."""
-    from cleanset.studies.realness.mixed import fit
-
+    """Processor seconds of analysing the ratings of a number of people."""
     rng = np.random.default_rng(count)
     image = np.concatenate([rng.choice(RATED, RATINGS, replace=False) for _ in range(count)])
     person = np.repeat(np.arange(count), RATINGS)
     modified = image >= RATED // 2
     effects = rng.normal(size=(count, 2))[person, modified.astype(int)] + rng.normal(size=RATED)[image]
-    ratings = np.clip(np.rint(effects - modified + rng.normal(size=len(image))), -2, 2)
-    start = process_time()
-    fit(ratings, list(map(str, person)), list(map(str, image)), modified.tolist())
-    return {"fit of a study of realness": process_time() - start}
+    ratings = np.clip(np.rint(effects - modified + rng.normal(size=len(image))), -2, 2).astype(int)
+    kinds = np.where(modified, "modified", "real")
+    rows = [",".join(map(str, row)) for row in zip(ratings, person, kinds, image, strict=True)]
+    with scratch() as folder:
+        (folder / "ratings.csv").write_text("\n".join(["rating,pid,image_type,image_id", *rows, ""]))
+        return {"study analyse": seconds(folder, "study", "analyse", "ratings.csv")}
 
 
 def seconds(folder: Path, *arguments: str) -> float:
@@ -118,4 +144,4 @@ if __name__ == "__main__":
     print_machine()
     table("images", tuple(map(int, sys.argv[1:])) or SIZES, of_images, least=LEAST)
     table(f"models, of {IMAGES_OF_MODELS:,} images", MODELS, of_models, least=2)
-    table(f"people, each rating {RATINGS} of {RATED} images", PEOPLE, of_people, least=0)
+    table(f"people, each rating {RATINGS} of {RATED} images", PEOPLE, of_people, least=4)
