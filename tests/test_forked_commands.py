@@ -89,7 +89,7 @@ def test_it_is_forked(folder: Path) -> None:
     assert Checkout(folder).run("python", "-c", "import sys; print('timm' in sys.modules)").stdout == "False\n"
 
 
-def test_the_code_is_read_anew(folder: Path) -> None:
+def test_the_code_is_read_again(folder: Path) -> None:
     checkout = Checkout(folder)
     checkout.run("cleanset", "runs")
     (folder / "src" / "cleanset" / "cli.py").write_text("def main():\n    print('other code')\n")

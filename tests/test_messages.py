@@ -182,7 +182,7 @@ def test_what_spreadsheets_write(mark: str, end: str, header: str, tmp_path: Pat
     assert [(at.removeprefix(f"{tmp_path}/"), row) for at, row in found] == rows
 
 
-def test_a_byte_that_is_no_text_far_into_a_file(tmp_path: Path) -> None:
+def test_a_byte_that_is_not_text_far_into_a_file(tmp_path: Path) -> None:
     """The rows before it are read in pieces, and its place is one in the file."""
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n" + b"1,x\n" * 5000 + b"1,\xff\n")

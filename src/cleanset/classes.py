@@ -96,7 +96,7 @@ class ClassTable:
 
     @cached_property
     def keys_sha256(self) -> str:
-        """SHA-256 of the keys in their order, which tells what class each index stands for."""
+        """SHA-256 of the keys in their order, which defines the class of each index."""
         return hashlib.sha256("\n".join(self.keys).encode()).hexdigest()
 
     @cached_property

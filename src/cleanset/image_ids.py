@@ -154,7 +154,7 @@ def _written(text: str, info: ValidationInfo) -> str:
 
 
 ListedId = Annotated[str, AfterValidator(_listed)]
-"""A cell that names an image in any form; the class table, which tells ImageNet's from your own, is the context."""
+"""A cell that names an image in any form; the class table, which separates ImageNet's from your own, is the context."""
 
 ImageId = Annotated[str, AfterValidator(_written)]
 """A cell with an image id as cleanset writes it; the class table is the validation context."""

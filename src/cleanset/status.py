@@ -55,7 +55,7 @@ class EditionStatus:
 
     unseen: list[str]
     """Changes that dvc repro does not notice: images, archives, brought scores, the code of custom models, a broken
-    dvc.lock, refused reviews, a git repository that DVC is told to do without.
+    dvc.lock, refused reviews, a git repository that DVC is configured to ignore.
     """
 
     pending: list[str]

@@ -158,7 +158,7 @@ def test_attacks_as_objects(folder: Path) -> None:
     assert rows["mine", "linf"] == pytest.approx(8 / 255)
 
 
-def test_a_notebook_that_is_interrupted_goes_on(folder: Path) -> None:
+def test_a_notebook_that_is_interrupted_continues(folder: Path) -> None:
     first = cleanset.robustness("paints:net", "images", families=FAMILIES, out="kept")
     answers = folder / "kept" / "corruptions" / "paints_net.parquet"
     before = answers.stat().st_mtime_ns

@@ -90,7 +90,7 @@ def params(about: object, **dataset: str) -> dict[str, Any]:
     return {"root": ".", "dataset": {"images": "x"} | dataset, "models": models, "export": {"about": about}} | rest
 
 
-def test_whose_images_they_are_is_said_of_own_images_alone() -> None:
+def test_whose_images_they_are_is_reported_of_own_images_alone() -> None:
     assert checked_params(params(CARD, reader="folder"), "params.yaml").export.about == About.model_validate(CARD)
     assert checked_params(params(without("images")), "params.yaml").export.about is not None
     with pytest.raises(CleansetError, match=r"export.about.images: missing; expected source, licence and people"):

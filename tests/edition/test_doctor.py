@@ -140,7 +140,7 @@ class TestLocks:
         assert repair_locks(edition) == []
         assert lock.read_text() == shorter
 
-    def test_without_any_whole_one_it_says_so(self, edition: Path) -> None:
+    def test_without_any_whole_one_it_is_reported(self, edition: Path) -> None:
         shutil.rmtree(edition / ".git")
         (edition / "dvc.lock").write_text("")
         with pytest.raises(

@@ -142,7 +142,7 @@ class TestTexts:
             with pytest.raises(CleansetError, match=r"^params\.yaml: .* change section models by hand: no robust$"):
                 with_models(text, without["robust"])
 
-    def test_a_comment_beside_a_file_goes_with_it(self) -> None:
+    def test_a_comment_next_to_a_file_goes_with_it(self) -> None:
         roles = {"standard": MINE, "third": MINE}
         assert "# mine" not in with_files_of(PIPELINE, roles)
 

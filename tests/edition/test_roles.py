@@ -45,7 +45,7 @@ def test_every_file_of_a_model_is_missed(folder: Path) -> None:
             check_roles(Edition(folder), ROLES)
 
 
-def test_every_surplus_file_is_named(folder: Path) -> None:
+def test_every_surplus_file_is_reported(folder: Path) -> None:
     text = (folder / "dvc.yaml").read_text()
     for line in dict.fromkeys(joint_lines(text)):
         (folder / "dvc.yaml").write_text(text.replace(line, line + "      - data/scores/fourth.json\n", 1))
@@ -62,7 +62,7 @@ def test_every_surplus_file_is_named(folder: Path) -> None:
         check_roles(Edition(folder), ROLES[1:])
 
 
-def test_every_missing_param_is_named(tmp_path: Path) -> None:
+def test_every_missing_param_is_reported(tmp_path: Path) -> None:
     """With the first stage that needs it; a section is missing where all of its keys are."""
     (tmp_path / "params.yaml").write_text("review: {seed: 1}\nmodels: {one: {name: a}}\n")
     first, second = "[review.policy, count]", '[count, export, export.date, "models.${item.model}.source"]'

@@ -328,7 +328,7 @@ def test_a_change_before_dvc_hashes_comes_with_the_next_repro(edition: Checkout)
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_change_after_the_last_stage_is_said_and_mended(edition: Checkout) -> None:
+def test_a_change_after_the_last_stage_is_reported_and_mended(edition: Checkout) -> None:
     edition.run("dvc", "repro")
     params = edition.folder / "params.yaml"
     params.write_text(params.read_text().replace("images_per_class: 3", "images_per_class: 2"))

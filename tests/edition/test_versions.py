@@ -69,7 +69,7 @@ def test_a_library_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.Mon
         check_versions(Edition(tmp_path), ".", "export")
 
 
-def test_nothing_is_locked_beside_an_installed_package(tmp_path: Path) -> None:
+def test_nothing_is_locked_next_to_an_installed_package(tmp_path: Path) -> None:
     check_versions(Edition(tmp_path), ".", "score")
 
 

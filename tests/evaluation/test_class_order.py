@@ -77,7 +77,7 @@ def test_another_order_is_refused(order: object, found: str) -> None:
         places_of(order, TWELVE, "mine")
 
 
-def test_exchanged_classes_are_named() -> None:
+def test_exchanged_classes_are_reported() -> None:
     prediction_of = {**{index: index for index in range(12)}, 2: 3, 3: 2}
     found = OtherNumbering(prediction_of=prediction_of, images=240, correct=231, correct_before=192)
     assert in_other_order(found, TWELVE) == (

@@ -147,7 +147,7 @@ def test_the_comparability_card(mine: str, folder: Path, edition: Edition, tmp_p
     assert of_export.images.manifest_sha256 == sha256((export / "manifest.csv").read_bytes())
 
 
-def test_what_limits_a_set_is_said_with_its_results(mine: str, edition: Edition, tmp_path: Path) -> None:
+def test_what_limits_a_set_is_reported_with_its_results(mine: str, edition: Edition, tmp_path: Path) -> None:
     """Images that nobody has reviewed, on the terminal, in the JSON, on the page and on the card of a model."""
     folder = tmp_path / "set"
     shutil.copytree(edition.export("standard"), folder)
@@ -175,7 +175,7 @@ def test_a_callable_and_a_file_have_the_card_of_the_command(mine: str, folder: P
     assert of_file.digest == evaluate(np.array([0, 0, 1]), folder).as_dict()["comparability"]["digest"]
 
 
-def test_a_small_package_that_is_missing_is_named(
+def test_a_small_package_that_is_missing_is_reported(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not an extra of some gigabytes."""
@@ -277,7 +277,7 @@ def test_what_was_computed_otherwise_is_not_taken(mine: str, folder: Path, tmp_p
     assert computed(Arguments(str(folder), wanted.models, precision="float32", device="cpu", out=wanted.out)) == 8 + 15
 
 
-def test_answers_of_an_earlier_run_are_named_or_computed_anew(
+def test_answers_of_an_earlier_run_are_named_or_computed_again(
     mine: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With the day of its record; `--fresh` computes them again."""

@@ -136,7 +136,7 @@ def test_files_of_other_names_have_no_annotation(stored: Path) -> None:
         parse_annotations(line(1, [], 0).replace(id_of(1), "dog").encode(), "file")
 
 
-def test_what_is_left_out_is_told(stored: Path) -> None:
+def test_what_is_left_out_is_reported(stored: Path) -> None:
     images = images_of(stored)
     assert images.limits[0].startswith(
         "factors of 7 of 9 images (1 have no annotation, 1 are prototypes), another file than ImageNet-X's (SHA-256 "
@@ -220,7 +220,7 @@ def test_another_file_is_refused(text: str, message: str) -> None:
     assert message in str(error.value)
 
 
-def test_missing_files_are_named(stored: Path, tmp_path: Path) -> None:
+def test_missing_files_are_reported(stored: Path, tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match=r"none.jsonl: missing; name imagenet_x_val_top_factor.jsonl or "):
         read_annotations(tmp_path / "none.jsonl")
     stored.with_name(PROTOTYPES).unlink()

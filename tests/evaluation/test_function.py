@@ -84,7 +84,7 @@ def test_a_network_is_set_to_evaluation_and_left_as_it_was(folder: Path) -> None
     assert network.dropout.training
 
 
-def test_a_random_function_is_named(folder: Path) -> None:
+def test_a_random_function_is_reported(folder: Path) -> None:
     found = cleanset.evaluate(lambda pixels: by_colour(pixels) + torch.rand(len(pixels), 1000), folder, to_tensor)
     assert found.is_deterministic is False
     assert "<lambda> is not deterministic" in str(found)
@@ -116,7 +116,7 @@ def raising(_: Any) -> Any:
     raise KeyError("no such\nkey")
 
 
-def test_a_network_whose_answers_depend_on_the_batch_is_named(folder: Path) -> None:
+def test_a_network_whose_answers_depend_on_the_batch_is_reported(folder: Path) -> None:
     """Batch normalisation with the statistics of the batch, as in a network that was left in training."""
 
     def normalised(pixels: Tensor) -> Tensor:

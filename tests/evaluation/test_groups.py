@@ -60,7 +60,7 @@ def test_the_interval_is_by_groups(folder: Path) -> None:
     assert "Intervals and tests are by 11 groups, as images of one group are not independent." in " ".join(text.split())
 
 
-def test_few_groups_are_said(folder: Path) -> None:
+def test_few_groups_are_reported(folder: Path) -> None:
     text = " ".join(str(measured(folder, FIRST, [each // 2 for each in GROUPS])).split())
     assert "by 6 groups, as images of one group are not independent; so few may not show how much groups differ" in text
 

@@ -87,7 +87,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "labels"
 
 
-def test_evaluate_counts_them_beside_top1(edition: Edition, folder: Path, tmp_path: Path) -> None:
+def test_evaluate_counts_them_next_to_top1(edition: Edition, folder: Path, tmp_path: Path) -> None:
     """Of the six images the experts have 4, 6 and 8: 6 is problematic, 8 shows none of the classes."""
     path = tmp_path / "predictions.csv"
     rows = [f"{file},{each}\n" for file, each in zip(FILES, (0, 0, 278, 281, 278, 282), strict=True)]

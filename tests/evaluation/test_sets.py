@@ -112,7 +112,7 @@ def test_an_export_that_is_not_as_its_manifest(
         (lambda at: shutil.rmtree(at), "unknown set; expected a folder with manifest.csv or one for each class"),
     ],
 )
-def test_a_folder_that_is_no_set(change: Callable[[Path], object], message: str, folder: Path) -> None:
+def test_a_folder_that_is_not_a_set(change: Callable[[Path], object], message: str, folder: Path) -> None:
     change(folder)
     with pytest.raises(CleansetError) as raised:
         open_set(str(folder), Edition(Path("nowhere")), [])

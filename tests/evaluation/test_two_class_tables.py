@@ -75,7 +75,7 @@ def test_chance_is_that_of_the_set(own: Edition, sets: dict[str, Path], tmp_path
     assert note in str(results).replace("\n", " ")
 
 
-def test_a_folder_has_the_classes_of_the_edition_that_is_named(own: Edition, tmp_path: Path, folder: Path) -> None:
+def test_a_folder_has_the_classes_of_the_given_edition(own: Edition, tmp_path: Path, folder: Path) -> None:
     draw(tmp_path / "photos" / KEYS[1] / "a.png", (9, 9, 9))
     for _ in range(2):
         of_own = cleanset.evaluate(np.array([1]), tmp_path / "photos", edition=own.folder)

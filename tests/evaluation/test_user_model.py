@@ -152,7 +152,7 @@ def test_a_constant_in_float32_runs_in_float32(mine: str, folder: Path, capsys: 
 
 
 @pytest.mark.parametrize("name", ["random", "random_preprocessing", "batch_normalised"])
-def test_a_model_that_is_not_deterministic_is_named(name: str, mine: str, folder: Path, tmp_path: Path) -> None:
+def test_a_model_that_is_not_deterministic_is_reported(name: str, mine: str, folder: Path, tmp_path: Path) -> None:
     wanted = Arguments(str(folder), [f"{mine}:{name}", f"{mine}:colours"], report=tmp_path / "page")
     images, rows = run(NOWHERE, wanted)
     assert [row.is_deterministic for row in rows] == [False, True]

@@ -107,7 +107,7 @@ def test_a_start_keeps_what_it_finishes(monkeypatch: pytest.MonkeyPatch, seconds
     assert (asked.is_finished, asked.part.images) == (True, 9)
 
 
-def test_what_could_not_be_started_is_said() -> None:
+def test_what_could_not_be_started_is_reported() -> None:
     def fail() -> None:
         raise CleansetError("no weights")
 

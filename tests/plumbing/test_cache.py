@@ -24,7 +24,7 @@ def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: NO_UID)
 
 
-def test_without_a_home_the_variable_is_named(homeless: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_home_the_variable_is_reported(homeless: None, monkeypatch: pytest.MonkeyPatch) -> None:
     message = rf"^the cache: no home folder \(HOME is not set, and uid {NO_UID} is not in passwd\); .* CLEANSET_CACHE"
     with pytest.raises(CleansetError, match=message):
         cache_folder()
@@ -40,7 +40,7 @@ def test_only_a_download_asks_for_the_cache(homeless: None, tmp_path: Path) -> N
         Arguments("set", ["timm:resnet18.a1_in1k"]).models_to_run(Edition(tmp_path))
 
 
-def test_the_package_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_package_that_fails_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As pyarrow does with another NumPy than it was built for."""
     (tmp_path / "unbuilt.py").write_text("raise AttributeError('_ARRAY_API not found')\n")
     (tmp_path / "above.py").write_text("import unbuilt\n")

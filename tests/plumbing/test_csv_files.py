@@ -33,7 +33,7 @@ def test_numbers_and_other_texts_are_written_as_they_are(text: str) -> None:
     assert raw(csv_text(["a", "b"], [[text, ""]]))[1] == (2, [text, ""])
 
 
-def test_values_that_are_no_texts() -> None:
+def test_values_that_are_not_texts() -> None:
     rows = [[-1, -0.5, float("-inf"), None, True, Path("-x"), Path("x")]]
     assert csv_text("abcdefg", rows) == "a,b,c,d,e,f,g\n-1,-0.5,-inf,,True,'-x,x\n"
 

@@ -51,7 +51,7 @@ def test_a_line_comes_again_and_again_with_what_is_done_by_then(monkeypatch: pyt
     assert heard.text.startswith("0 of many\n1 of many\n2 of many\n")
 
 
-def test_without_a_terminal_the_work_of_a_bar_is_told_in_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_the_work_of_a_bar_is_reported_in_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     heard = Heard(1)
     monkeypatch.setattr(sys, "stderr", heard)
     monkeypatch.setattr("cleanset.plumbing.waiting.LINE_SECONDS", 0.01)

@@ -383,7 +383,7 @@ def test_where_plain_dvc_keeps_its_site_cache(repository: Path, monkeypatch: pyt
     assert f"`{site_cache_dir()}`" in text
 
 
-def test_what_the_tests_need_is_named(repository: Path) -> None:
+def test_what_the_tests_need_is_reported(repository: Path) -> None:
     """The programs that CI installs for them are those that the page on testing says tests are skipped without."""
     (packages,) = re.findall('(?m)^packages="(.*)"$', (repository / ".ci" / "run").read_text())
     assert packages.split() == [
@@ -654,7 +654,7 @@ TABLES = {
     ),
     "README.md | each side cropped by |": (
         "make bench NAME=hints",
-        "tests/project/test_hint_rates.py::test_the_table_beside_other_tools",
+        "tests/project/test_hint_rates.py::test_the_table_next_to_other_tools",
     ),
     "docs/attacks.md | attack |": ("make robustness", OF_MODELS),
     "docs/gradient_masking.md | model | `pgd` |": (
@@ -667,7 +667,7 @@ TABLES = {
     ),
     "docs/other_tools.md | cropped by |": (
         "make bench NAME=hints",
-        "tests/project/test_hint_rates.py::test_the_table_beside_other_tools",
+        "tests/project/test_hint_rates.py::test_the_table_next_to_other_tools",
     ),
     "docs/published_lists.md | set of `norm_robust` |": ("make published", REPLAYED),
     "docs/published_lists.md | model | at least |": ("make published", REPLAYED),

@@ -145,7 +145,7 @@ def a_set(folder: Path) -> Path:
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_a_library_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_library_that_is_not_there_is_reported(tmp_path: Path) -> None:
     """As from a core without extras: one line that says which extra."""
     hidden = (
         "import sys; sys.modules[{0!r}] = None; from cleanset.cli import main; sys.argv = ['cleanset', *{1}]; main()"

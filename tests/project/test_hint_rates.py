@@ -84,7 +84,7 @@ def test_the_rates_in_sentences(rates: dict[str, Any], repository: Path) -> None
     ) in figures
 
 
-def test_the_table_beside_other_tools(rates: dict[str, Any], repository: Path) -> None:
+def test_the_table_next_to_other_tools(rates: dict[str, Any], repository: Path) -> None:
     parts = [rates["copies"], rates["peers"]["fastdup"], rates["peers"]["imagededup"]]
     assert rates["copies"]["photographs"] == rates["peers"]["photographs"] == 500
     assert [each["wrong"] for each in parts] == [0, 0, 0]

@@ -79,7 +79,7 @@ def repeated(folder: Path) -> dict[str, list[str]]:
     }
 
 
-def test_a_literal_stands_in_one_place(repository: Path) -> None:
+def test_a_literal_is_in_one_place(repository: Path) -> None:
     found = repeated(repository / "src" / "cleanset")
     assert {literal: places for literal, places in found.items() if literal not in ALLOWED} == {}
     assert ALLOWED.keys() - found.keys() == set(), "no longer in two places: remove the allowance"

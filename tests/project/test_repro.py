@@ -108,7 +108,7 @@ def test_plots_give_the_numbers_of_the_metrics_and_the_report(reviewed: tuple[Ch
 
 
 @pytest.mark.long
-def test_plots_show_what_lies_in_the_report(reviewed: tuple[Checkout, str, list[str]]) -> None:
+def test_plots_show_what_is_in_the_report(reviewed: tuple[Checkout, str, list[str]]) -> None:
     checkout, _, _ = reviewed
     for path, by_revision in plotted(checkout, "show").items():
         written = json.loads((checkout.folder / "report" / "plots" / path).read_text())

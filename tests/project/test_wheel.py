@@ -236,7 +236,7 @@ def test_editions_of_both_kinds(complete: Environment, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_what_the_core_cannot_do_is_said(core: Environment) -> None:
+def test_what_the_core_cannot_do_is_reported(core: Environment) -> None:
     done = core.run("cleanset", "count")
     assert (done.returncode, done.stdout) == (1, "")
     needed = r"error: \w+: not installed, and this command needs it: pip install 'cleanset\[build\] @ file:.*' .*\n"
@@ -245,7 +245,7 @@ def test_what_the_core_cannot_do_is_said(core: Environment) -> None:
 
 
 @pytest.mark.exhaustive
-def test_beside_another_torch_and_timm(environment: Making, address: str, repository: Path) -> None:
+def test_next_to_another_torch_and_timm(environment: Making, address: str, repository: Path) -> None:
     """And the lowest versions of all else that the core says it works with."""
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     lowest = [each.replace(">=", "==") for each in project["dependencies"]]

@@ -120,7 +120,7 @@ def rest(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.long
-def test_nothing_is_scored_where_nothing_can_be_pulled(
+def test_nothing_is_scored_if_nothing_can_be_pulled(
     repository: Path, machine: Machine, built: Checkout, tmp_path: Path
 ) -> None:
     checkout = machine("one")

@@ -127,7 +127,7 @@ def test_a_finished_set_is_read_by_its_manifest(built: Checkout) -> None:
     assert {row["image"].partition("/")[0][0] for row in rows(found)} <= {"n"}
 
 
-def test_what_is_not_looked_for_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_looked_for_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hints, "can_read_text", lambda: False)
     monkeypatch.setattr(hints, "can_fingerprint", lambda: False)
     monkeypatch.setattr(hints, "can_find_features", lambda: False)

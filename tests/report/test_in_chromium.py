@@ -150,7 +150,7 @@ def test_an_image_is_enlarged_in_place(report: Path, page: Page) -> None:
     assert page.locator("li:target").inner_text().startswith("00000407")
 
 
-def test_no_image_stands_above_the_caption_of_the_next(report: Path, page: Page) -> None:
+def test_no_image_is_above_the_caption_of_the_next(report: Path, page: Page) -> None:
     show(page, report, "rejected.html")
     page.locator("#text a.enlarge").first.click()
     image = page.locator("dialog[open] img")

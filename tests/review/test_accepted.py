@@ -372,7 +372,7 @@ def test_the_same_command_finishes_what_was_killed(folder: Path) -> None:
     own_edition.run(edition, "preprocess", "score", "intersect", "select")
 
 
-def test_without_the_digests_the_edition_is_made_anew(folder: Path) -> None:
+def test_without_the_digests_the_edition_is_made_again(folder: Path) -> None:
     edition = made(folder)
     edition.images_sha256.unlink()
     code, text = accepted(folder)

@@ -168,7 +168,7 @@ def test_a_look_that_rests_on_less_makes_no_claim_stronger(kind: AuditKind) -> N
         assert "Draws looked at only by people without flawed gold items (bo) count as if" in list(sentences(found))[3]
 
 
-def test_a_result_without_a_field_is_made_anew(tmp_path: Path) -> None:
+def test_a_result_without_a_field_is_made_again(tmp_path: Path) -> None:
     path = tmp_path / "standard.json"
     path.write_text(
         '{"model": "standard", "kind": "fixed", "images": 200, "drawn": 60, "seen": 60, "flawed": 0, "auditors": [], '

@@ -55,7 +55,7 @@ def vote(verdict: str, sha256: str) -> Vote:
     return Vote("n01440764", val(1), review(verdict, sha256), "")
 
 
-def test_the_key_is_read_as_it_is_written() -> None:
+def test_the_key_is_read_as_written() -> None:
     assert gold_key_text([CLEAN, FLAWED], imagenet()) == TEXT
     assert parse_gold_key(TEXT, "gold.csv", imagenet()) == {FLAWED.key: FLAWED, CLEAN.key: CLEAN}
 
@@ -91,7 +91,7 @@ def test_an_image_in_any_form(form: str) -> None:
     assert parse_gold_key(TEXT.replace(val(5), form), "gold.csv", imagenet()) == parse_gold_key(TEXT, "x", imagenet())
 
 
-def test_answers_are_told_apart_by_the_bytes_alone() -> None:
+def test_answers_are_distinguished_by_the_bytes_alone() -> None:
     golds = parse_gold_key(TEXT, "gold.csv", imagenet())
     votes = {
         (0, val(1)): {"ada": vote("clean", sha(1)), "ben": vote("clean", "a" * 64)},

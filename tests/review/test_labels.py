@@ -82,7 +82,7 @@ def test_a_label_is_contradicted_by_a_more_probable_class_above_its_threshold() 
     assert rounded(found([0, 1], *models)) == [("01", 1, 0.2, 0, 0.8)]
 
 
-def test_the_least_probable_label_comes_first_and_the_most_probable_class_is_named() -> None:
+def test_the_least_probable_label_comes_first_and_the_most_probable_class_is_reported() -> None:
     labels = [0, 0, 1, 1, 2, 3, 0, 3]
     ranked = found(labels, [*CLEAR, [0.05, 0, 0.95, 0], [0.9, 0.09, 0, 0.01]])
     assert [(each.image_id, each.predicted) for each in ranked] == [("07", 0), ("06", 2)]
@@ -196,7 +196,7 @@ def study(name: str, labels: Mapping[str, ImageLabels]) -> SourceLabels:
     return SourceLabels(source=known_sources()[name], labels=labels)
 
 
-def test_what_studies_say_stands_beside_the_models() -> None:
+def test_what_studies_say_is_next_to_the_models() -> None:
     """Each study that has the image, by its finding on the label that the models contradict."""
     found = [Contradiction("a", 281, 0.05, 282, 0.9), Contradiction("b", 0, 0.1, 1, 0.8)]
     studies = [
@@ -250,7 +250,7 @@ def test_the_studies_of_an_edition(edition: Edition, tmp_path: Path, monkeypatch
     assert review_labels.studies_of(Edition(tmp_path), imagenet()) == []
 
 
-def test_the_images_are_looked_at_and_the_class_is_named(edition: Edition) -> None:
+def test_the_images_are_looked_at_and_the_class_is_reported(edition: Edition) -> None:
     library, of_models = label_library(edition, open_library(edition))
     session = open_session(edition, library, "ada", of_models=of_models)
     tab = Tab(session)

@@ -174,7 +174,7 @@ def test_binding_keeps_every_other_byte() -> None:
     assert bound_text(bound, TENCH, digests, "f", classes=imagenet()) == (bound, 0)
 
 
-def test_a_note_on_the_reviews_may_lie_beside_them(edition: Edition) -> None:
+def test_a_note_on_the_reviews_may_lie_next_to_them(edition: Edition) -> None:
     before = read_reviews(edition.reviews, imagenet())
     (edition.reviews / "README.md").write_text("Whose reviews these are.\n")
     assert read_reviews(edition.reviews, imagenet()) == before

@@ -109,7 +109,7 @@ def test_asked_once_by_accept(edition: Edition) -> None:
     assert (classes.keys[key[0]], item.image_id) == ("tiger", "cat/0.png")
 
 
-def test_a_class_that_is_said_to_be_gone(edition: Edition) -> None:
+def test_a_class_that_is_declared_gone(edition: Edition) -> None:
     rename(edition, "cat", "tiger")
     summary = accept(edition, None, renamed=parse_renamed(["cat="]))
     assert summary.splitlines()[1:] == ["3 of 5 verdicts carried over; not 2 (class not in the new edition)"]

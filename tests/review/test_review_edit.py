@@ -173,7 +173,7 @@ def test_a_file_in_braces_stays_in_braces() -> None:
     assert changed(IN_BRACES, THIRD, None) == f"{{{TENCH}: {{}}}} # mine\n"
 
 
-def test_a_file_that_is_written_anew_is_sorted() -> None:
+def test_a_file_that_is_written_again_is_sorted() -> None:
     """One with a box under an explicit key, which cannot be changed in its place."""
     third = f"  {THIRD}:\n    verdict: unsure\n    sha256: {SHA}\n"
     first = f"  {FIRST}:\n    verdict: crop\n    reason: text\n    {{}}\n    object_fully_visible: true\n"

@@ -94,7 +94,7 @@ AS_WRITTEN: list[tuple[Review, str]] = [
 
 
 @pytest.mark.parametrize(("review", "lines"), AS_WRITTEN)
-def test_each_verdict_as_it_is_read_and_written(review: Review, lines: str) -> None:
+def test_each_verdict_as_read_and_written(review: Review, lines: str) -> None:
     text = f"{TENCH}:\n  {IMAGE}:\n{lines}"
     assert parsed(text) == [review]
     assert with_reviews("", TENCH, {IMAGE: review}, "f") == text
@@ -109,7 +109,7 @@ def test_all_keys_of_an_entry_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("stated", ["true", "false"])
-def test_a_statement_beside_another_verdict_than_crop_stays_as_written(stated: str) -> None:
+def test_a_statement_next_to_another_verdict_than_crop_stays_as_written(stated: str) -> None:
     """It means nothing there; another verdict drops it."""
     text = clean(object_fully_visible=stated)
     [review] = parsed(text)

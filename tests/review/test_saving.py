@@ -68,7 +68,7 @@ def test_saving_and_taking_away(reviews: Path) -> None:
     assert read_reviews(reviews, imagenet()) == {}
 
 
-def test_a_verdict_that_stands_there_already_writes_nothing(reviews: Path) -> None:
+def test_a_verdict_that_is_there_already_writes_nothing(reviews: Path) -> None:
     save(reviews, "ann", TENCH, FIRST, CLEAN)
     os.utime(file_of(reviews), ns=(0, 0))
     save(reviews, "ann", TENCH, FIRST, CLEAN, expected=None)

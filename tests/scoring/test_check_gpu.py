@@ -98,7 +98,7 @@ def test_the_time_spent_waiting_is_a_table(done: subprocess.CompletedProcess[str
         assert 0 <= found[f"share spent waiting{when}"] < 1
 
 
-def test_what_the_budget_leaves_out_is_named(repository: Path) -> None:
+def test_what_the_budget_leaves_out_is_reported(repository: Path) -> None:
     done = check_gpu(repository, *TINY, "--budget", "-1")
     assert done.returncode == 1
     assert "stored scores on both devices: left out" in done.stderr

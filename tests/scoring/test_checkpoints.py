@@ -361,7 +361,7 @@ class TestRefused:
             (Path("x"), r"pathlib\.PosixPath"),
         ],
     )
-    def test_objects_beside_the_weights(self, tmp_path: Path, entry: object, name: str) -> None:
+    def test_objects_next_to_the_weights(self, tmp_path: Path, entry: object, name: str) -> None:
         model = params(tmp_path / "w.pt", {"state_dict": {"a": torch.ones(1)}, "args": entry}, **R18)
         message = rf"w\.pt: not plain tensors \(it holds {name}\); expected safetensors, .*save_file$"
         with pytest.raises(CleansetError, match=message):
@@ -434,7 +434,7 @@ class TestNoOrdinaryTensors:
         assert refusal(tmp_path, content, file) == "no table of tensors; expected a state_dict"
 
     @pytest.mark.parametrize("key", [1, None, ("a", "b"), b"a"])
-    def test_keys_that_are_no_text(self, tmp_path: Path, key: Any) -> None:
+    def test_keys_that_are_not_text(self, tmp_path: Path, key: Any) -> None:
         found = refusal(tmp_path, byobnet() | {key: torch.ones(1)})
         assert found == f"a tensor under the key {key!r}; expected keys that are text"
 

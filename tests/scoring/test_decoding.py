@@ -114,7 +114,7 @@ if __name__ == "__main__":
     assert alive == []
 
 
-def test_groups_are_drawn_only_as_they_are_needed() -> None:
+def test_groups_are_drawn_only_as_needed() -> None:
     images = many(40)
     drawn = []
 

@@ -63,7 +63,7 @@ class TestHub:
 
     @pytest.mark.long
     @pytest.mark.parametrize("ranges", [True, False])
-    def test_goes_on_after_a_break(self, path: Path, serving: Serving, ranges: bool) -> None:
+    def test_continues_after_a_break(self, path: Path, serving: Serving, ranges: bool) -> None:
         """From where it was, if the server knows ranges."""
         plan = serving(Plan(content(30 * MEGA), breaks=[21 * MEGA], ranges=ranges))
         fetch(HUB, path)
@@ -117,7 +117,7 @@ for path, kind, *words in (each.split() for each in sys.argv[1:]):
 
 
 @pytest.mark.exhaustive
-def test_copies_in_the_users_caches_where_nobody_answers(tmp_path: Path, home: Path) -> None:
+def test_copies_in_the_users_caches_if_nobody_answers(tmp_path: Path, home: Path) -> None:
     """Of the hub and of torch; then with both copies damaged, which are not taken."""
     data = content(1000)
     digest = sha256(data)

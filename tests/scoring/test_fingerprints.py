@@ -117,7 +117,7 @@ def test_a_folder_of_many_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     assert changes(folder, ["sh", "models"]) == {"models/a.bin"}
 
 
-def test_a_module_with_what_it_imports_beside_it(folder: Path) -> None:
+def test_a_module_with_what_it_imports_next_to_it(folder: Path) -> None:
     (folder / "mine.py").write_text("import answer\nimport numpy\nimport cleanset.classes\n")
     importlib.invalidate_caches()
     before = module_fingerprint("mine")

@@ -75,7 +75,7 @@ def test_top5_against_fifty_digits(values: list[list[float]]) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_a_logit_that_is_no_number(value: float) -> None:
+def test_a_logit_that_is_not_a_number(value: float) -> None:
     with pytest.raises(ValueError, match="a logit is NaN or infinite"):
         top5(logits(c5=value))
 
@@ -132,7 +132,7 @@ def test_log_odds_at_the_ends() -> None:
         ([[2.0, -3.0], [0.25, 0.75]], False),
     ],
 )
-def test_probabilities_are_told_from_logits(rows: list[list[float]], expected: bool) -> None:
+def test_probabilities_are_distinguished_from_logits(rows: list[list[float]], expected: bool) -> None:
     assert are_probabilities(np.array(rows)) is expected
 
 

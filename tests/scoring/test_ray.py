@@ -173,7 +173,7 @@ def test_the_same_bytes_as_the_local_engine(tmp_path: Path) -> None:
     assert (edition.scores("standard").read_bytes(), edition.scored_with("standard").read_bytes()) == local
 
 
-def test_a_broken_image_is_named(tmp_path: Path) -> None:
+def test_a_broken_image_is_reported(tmp_path: Path) -> None:
     edition = make_edition(tmp_path, 12)
     archive = bytearray((tmp_path / "images.tar").read_bytes())
     archive[600] ^= 255  # a byte of the first image

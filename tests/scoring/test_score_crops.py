@@ -139,7 +139,7 @@ def test_processes_crop_as_threads_do() -> None:
     assert np.array_equal(expected[0].pixels[0], first)
 
 
-def test_a_crop_that_cannot_be_read_is_named() -> None:
+def test_a_crop_that_cannot_be_read_is_reported() -> None:
     crops = {"a": Crop("a", BOXES[0])}
     with pytest.raises(CleansetError, match=r"^a: cannot be read \(not a JPEG or PNG\); expected a whole JPEG"):
         list(in_threads([["a"]], lambda name: part(lambda _: b"x", crops, name), SMALL, 1, 1))

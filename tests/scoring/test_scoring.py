@@ -117,7 +117,7 @@ def test_images_are_read_only_a_little_ahead(tiny: LoadedModel) -> None:
 
 
 @pytest.mark.parametrize("broken", [b"", b"x", jpeg(drawn_image(50, 50))[:-60]])
-def test_a_broken_image_is_named(tiny: LoadedModel, broken: bytes) -> None:
+def test_a_broken_image_is_reported(tiny: LoadedModel, broken: bytes) -> None:
     images = ten_images() | {id_of(7): broken}
     with pytest.raises(CleansetError, match=rf"^{id_of(7)}: cannot be read \(.+\); expected a whole JPEG or PNG$"):
         scored(tiny, images, 2)

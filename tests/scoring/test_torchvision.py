@@ -86,7 +86,7 @@ def test_weights_of_another_network(tmp_path: Path) -> None:
         load_model(model, tmp_path)
 
 
-def test_a_densenet_as_it_is_published(tmp_path: Path) -> None:
+def test_a_densenet_as_published(tmp_path: Path) -> None:
     """Its keys are those of an older torch: denselayer1.norm.1.weight."""
     torch.manual_seed(0)
     own = models.densenet121(weights=None).eval()

@@ -54,7 +54,7 @@ def test_a_result_made_from_the_same_may_be_used_again() -> None:
               "sizes None, now [224, 256]"]),
     ],
 )  # fmt: skip
-def test_each_difference_is_named(record: object, difference: list[str]) -> None:
+def test_each_difference_is_reported(record: object, difference: list[str]) -> None:
     assert MadeFrom(FACTS).differences(record) == difference
 
 

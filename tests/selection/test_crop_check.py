@@ -90,7 +90,7 @@ def test_no_prediction() -> None:
     assert predictions_of_crops(crop_scores_of({})) == {}
 
 
-def test_the_first_crop_without_scores_is_named() -> None:
+def test_the_first_crop_without_scores_is_reported() -> None:
     crops = [Crop("c", BOX), Crop("b", OTHER_BOX), Crop("a", BOX)]
     with pytest.raises(CleansetError, match=r"^s: no scores of b cropped to \[0, 0, 9, 8\], which the reviews ask for"):
         check_scored(crops, {Crop("a", BOX): Prediction(1, 0.5), Crop("b", BOX): Prediction(1, 0.5)}, "s")

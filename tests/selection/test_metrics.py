@@ -153,7 +153,7 @@ def test_the_top_five_are_unknown_where_the_top_1_class_alone_is() -> None:
     }
 
 
-def test_accuracy_where_no_image_has_a_label() -> None:
+def test_accuracy_if_no_image_has_a_label() -> None:
     index = index_of({"a": [], "b": []}).assign(ilsvrc_class=np.array([5, 9], dtype=np.int16))
     numbers = accuracy(index, scores_of({"a": (5, 0.9), "b": (1, 0.9)}, others=0.02))
     assert numbers == {"accuracy_top1": 50.0, "accuracy_top5": 50.0, "correct_of_one_label": 0}

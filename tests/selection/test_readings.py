@@ -63,7 +63,7 @@ def test_order_as_published() -> None:
     assert (row["margin"], row["log_odds_margin"]) == (0.0, -15.0)
 
 
-def test_log_odds_equal_in_float32_are_told_apart_by_confidence() -> None:
+def test_log_odds_equal_in_float32_are_distinguished_by_confidence() -> None:
     index = index_of({"a": [5], "b": [5]})
     scores = scores_of({"a": (5, 0.015625), "b": (5, 0.015625001)}).assign(log_odds=np.float32(-4.143135))
     table = candidates(index, shared(index, [scores]), scores, [5], Rule(1))
@@ -105,7 +105,7 @@ def test_protocol(tmp_path: Path) -> None:
     assert readings(params_of(tmp_path, protocol="as_published", review={"policy": "single"})) == published
 
 
-def test_a_key_of_the_file_stands_above_the_protocol(tmp_path: Path) -> None:
+def test_a_key_of_the_file_is_above_the_protocol(tmp_path: Path) -> None:
     params = params_of(tmp_path, protocol="as_published", select={"order": "log_odds"}, review={"crops": "last"})
     assert readings(params) == ("model", "log_odds", ["top5", "reserve"], "last")
     assert params.rule("one") == Rule(5, "model", "log_odds", "real")

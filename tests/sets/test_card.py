@@ -264,7 +264,7 @@ def test_tables_that_do_not_go_together(tmp_path: Path) -> None:
         export.run(other, "standard")
 
 
-def test_what_is_no_set_for_a_study_says_so() -> None:
+def test_what_is_no_set_for_a_study_is_reported() -> None:
     whole = replace(provenance(), images=50_000)
     text = card(whole, EMPTY, EMPTY, NO_VOTES)
     assert "out of 50,000 validation images of ImageNet (ILSVRC2012): those" in text

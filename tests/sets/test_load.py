@@ -202,7 +202,7 @@ def test_other_bytes_are_not_handed_out(copy: Path) -> None:
     assert images[1][2]["file"] == FILES[1]
 
 
-def test_a_name_where_there_is_no_edition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_if_there_is_no_edition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CleansetError, match=r"^'scoter': no set here, since this folder .*, or 'scooter'$"):
         cleanset.load("scoter")
@@ -239,7 +239,7 @@ def test_what_to_do_when_it_is_not_there(edition: Edition, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("name", "command"), [("set.zip", "unzip"), ("set.TAR.GZ", "tar -xf"), ("set.tgz", "tar -xf")])
-def test_a_packed_folder_is_named(tmp_path: Path, name: str, command: str) -> None:
+def test_a_packed_folder_is_reported(tmp_path: Path, name: str, command: str) -> None:
     """Wherever a set or images may be named; not where a folder has such a name, and no longer once it is unpacked."""
     (path := tmp_path / name).write_bytes(b"packed")
     readers: tuple[Callable[[Path], object], ...] = (
@@ -303,7 +303,7 @@ def sha256(path: Path) -> str:
 
 
 @pytest.mark.long
-def test_a_file_that_is_no_image_though_its_digests_agree(copy: Path) -> None:
+def test_a_file_that_is_not_an_image_though_its_digests_agree(copy: Path) -> None:
     large = io.BytesIO()
     Image.new("L", (20_000, 20_000)).save(large, "PNG")
     for data, why in ((b"no image", "not a JPEG or PNG"), (large.getvalue(), "Image size (400000000 pixels)")):

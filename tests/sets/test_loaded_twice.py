@@ -153,7 +153,7 @@ def write_state(folder: Path, images: Sequence[Drawn], classes: ClassTable) -> l
         pytest.param(OWN, id="own", marks=pytest.mark.long),
     ],
 )
-def test_every_library_loads_what_lies_there(classes: ClassTable, tmp_path: Path) -> None:
+def test_every_library_loads_what_is_there(classes: ClassTable, tmp_path: Path) -> None:
     expected = []
     for number, images in enumerate(STATES.values()):
         (tmp_path / "states" / str(number)).mkdir(parents=True)

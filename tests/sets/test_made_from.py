@@ -110,7 +110,7 @@ CHANGES: list[tuple[str, Callable[[Edition], None]]] = [
 
 
 @pytest.mark.parametrize(("name", "change"), CHANGES)
-def test_each_change_is_named(name: str, change: Callable[[Edition], None], edition: Edition) -> None:
+def test_each_change_is_reported(name: str, change: Callable[[Edition], None], edition: Edition) -> None:
     """Before it all is well; a copy elsewhere is a set of its own."""
     folder = edition.export("images")
     assert outdated(folder) == []
@@ -153,7 +153,7 @@ def test_after_the_stages_it_is_up_to_date_again(edition: Edition) -> None:
     assert outdated(edition.export("images")) == []
 
 
-def test_review_status_says_so(edition: Edition) -> None:
+def test_review_status_is_reported(edition: Edition) -> None:
     assert outdated_sets(edition) == []
     assert "made before" not in says(cleanset("review", "status", cwd=edition.folder))[1]
     reject_one(edition)

@@ -154,7 +154,7 @@ def test_the_card(rebuilt: Path, export_folder: Path) -> None:
     assert (found.problems, found.good, found.card) == ([], 6, True)
 
 
-def test_what_lies_beside_the_manifest_changes_only_the_release(
+def test_what_is_next_to_the_manifest_changes_only_the_release(
     edition: Edition, export_folder: Path, rebuilt: Path, tmp_path: Path
 ) -> None:
     """Also where the manifest is that of a rebuilt set."""

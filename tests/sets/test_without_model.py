@@ -221,7 +221,7 @@ def test_a_choice_of_candidates_changes_nothing(finished: Edition) -> None:
 
 
 @pytest.mark.long
-def test_beside_a_set_with_scores(tmp_path: Path) -> None:
+def test_next_to_a_set_with_scores(tmp_path: Path) -> None:
     """In one edition, the set with scores has its tiers, and the one without has none."""
     images = [f"{key}/{place:03d}.png" for key in KEYS for place in range(4)]
     rows = [f"{name},{name.partition('/')[0]},{0.9 - 0.1 * place}" for place, name in enumerate(images)]

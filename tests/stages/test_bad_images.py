@@ -85,7 +85,7 @@ def test_a_wrong_name_in_a_tar(made: Made, name: str, message: str) -> None:
     "kind",
     [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.GNUTYPE_SPARSE],
 )
-def test_a_member_that_is_no_plain_file(made: Made, kind: bytes) -> None:
+def test_a_member_that_is_not_a_plain_file(made: Made, kind: bytes) -> None:
     found = "a sparse file" if kind == tarfile.GNUTYPE_SPARSE else "a link or device"
     with_member(made, a_member(ELEVENTH, kind, "/etc/passwd")).fails(
         f"{AT_TAR}, member '{ELEVENTH}': {found}; expected plain files only: {OFFICIAL}"
@@ -239,7 +239,7 @@ def huge(path: Path) -> None:
         (huge, f"1,073,741,824 bytes; {LARGE}"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_no_image_at_all(made: Made, name: str, make: Odd, message: str) -> None:
+def test_a_file_that_is_not_an_image_at_all(made: Made, name: str, make: Odd, message: str) -> None:
     """Opening a pipe would wait for a writer, for ever."""
     path = with_folder(made, {}).file("val") / name
     path.parent.mkdir(parents=True)

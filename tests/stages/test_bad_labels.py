@@ -70,7 +70,7 @@ def test_a_wrong_devkit(made: Made, devkit: bytes, message: str) -> None:
     made.archives(devkit=devkit).fails(f"{AT_DEVKIT}{message}")
 
 
-def test_links_beside_what_is_read_from_a_devkit(made: Made) -> None:
+def test_links_next_to_what_is_read_from_a_devkit(made: Made) -> None:
     link = tarfile.TarInfo("ILSVRC2012_devkit_t12/latest")
     link.type, link.linkname = tarfile.SYMTYPE, "/anywhere"
     members = [(tarfile.TarInfo(name), data) for name, data in devkit_files().items()]

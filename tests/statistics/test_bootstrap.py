@@ -195,7 +195,7 @@ def test_too_few_images_are_refused() -> None:
         Bootstrap().resample([3])
 
 
-def test_a_class_that_shares_a_stratum_keeps_its_mean_where_none_of_it_was_drawn() -> None:
+def test_a_class_that_shares_a_stratum_keeps_its_mean_if_none_of_it_was_drawn() -> None:
     classes, values = np.array([0, 1, 1, 2, 2, 2]), np.array([0, 1, 0, 1, 1, 1])
     resamples = Bootstrap(resamples=200).resample(classes)
     undrawn = resamples.counts[:, 1:3].sum(axis=1) == 0

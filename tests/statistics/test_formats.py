@@ -170,7 +170,7 @@ def test_a_p_value_is_never_stored_as_0() -> None:
     assert math.isnan(rounded_p(math.nan, 6))
 
 
-def test_ends_that_differ_are_told_apart() -> None:
+def test_ends_that_differ_are_distinguished() -> None:
     assert interval_text((0.99971, 0.99993)) == "0.9997 to 0.9999"
     assert interval_text((0.5, 0.6)) == "0.50 to 0.60"
     assert interval_text((math.nan, math.nan)) == "no interval"

@@ -49,7 +49,7 @@ def test_units_are_groups_and_each_image_without_one() -> None:
 
 
 @pytest.mark.parametrize("groups", [None, [], ["", "", ""], ["a", "b", ""]])
-def test_images_are_the_units_where_no_two_share_a_group(groups: list[str] | None) -> None:
+def test_images_are_the_units_if_no_two_share_a_group(groups: list[str] | None) -> None:
     assert Units.of(groups) is None
 
 

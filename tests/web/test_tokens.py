@@ -142,7 +142,7 @@ def test_a_secret_that_others_know_or_put_there_is_refused(state: Path, tmp_path
 
 
 @pytest.mark.parametrize("how", ["file", "link", pytest.param("another's", marks=by_root)])
-def test_where_no_secret_can_be_kept_tokens_are_drawn(state: Path, tmp_path: Path, how: str) -> None:
+def test_if_no_secret_can_be_kept_tokens_are_drawn(state: Path, tmp_path: Path, how: str) -> None:
     page_tokens(tmp_path, "review", ["ada"])
     spoil(state / "pages", how)
     found = [page_tokens(tmp_path, "review", ["ada", "ben"]) for _ in range(2)]

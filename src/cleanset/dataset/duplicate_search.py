@@ -43,7 +43,7 @@ class FoundDuplicates:
     """The problems of images that stage preprocess refuses, by image id."""
 
     def write(self, table: Path) -> None:
-        """Write a table of all pairs, and print notices that count them and tell what was not looked for.
+        """Write a table of all pairs, and print notices that count them and name what was not searched.
 
         Without pairs there is no table, and one of before is removed.
         """
@@ -101,7 +101,7 @@ def _problems_of(names: Iterable[str], problems: Iterable[str]) -> dict[str, str
 
 
 def _header_problem(location: Location) -> str:
-    """Why an image cannot be read, as far as its header tells; empty if it may be whole."""
+    """Why an image cannot be read, as far as its header shows; empty if it may be whole."""
     try:
         size_in_header(location.path)
     except ValueError as error:

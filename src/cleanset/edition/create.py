@@ -353,7 +353,7 @@ def _template(name: str, folder: Path = TEMPLATE) -> str:
 def _dvc_config(folder: Path, *, with_git: bool) -> str:
     """The `.dvc/config` of an edition in `folder`: what `dvc init` makes, with the remote of the ImageNet edition.
 
-    Outside of any git repository DVC has to be told so; outside of this checkout the edition has its own cache.
+    Outside of any git repository DVC needs a setting for that; outside of this checkout the edition has its own cache.
     """
     folder = folder.resolve()
     config = _template(".dvc/config")

@@ -90,7 +90,7 @@ class Findings:
     """Files with other bytes than dvc.lock says: cached ones first, each by path."""
 
     unchecked: list[Unchecked] = field(default_factory=list)
-    """Folders that differ, in a file that only DVC's missing list would tell."""
+    """Folders that differ, in a file that only DVC's missing list would name."""
 
     leftovers: list[Path] = field(default_factory=list)
     """Temporary files of killed runs."""
@@ -189,7 +189,7 @@ def _check_unlisted(edition: Path, outs: Iterable[Out], cache: Path) -> tuple[in
     """Check folders whose lists are not in the cache, each as a whole; the result is as of `rotten_files`.
 
     DVC caches no list for `cache: false`, so this is the only check of the metrics in a clone. For another folder that
-    differs, DVC's list, once fetched, tells which file it is.
+    differs, DVC's list, once fetched, names the file.
     """
     hashed = 0
     rotten: list[Rotten] = []

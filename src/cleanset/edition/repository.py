@@ -1,4 +1,4 @@
-"""An edition and git: its repository, its .gitattributes, and whether DVC is told that there is a repository."""
+"""An edition and git: its repository, its .gitattributes, and DVC's setting for it."""
 
 import os
 import re
@@ -46,14 +46,14 @@ def begin_repository(folder: Path) -> None:
 
 
 def config_of(text: str, *, in_git: bool) -> str:
-    """The text of a .dvc/config that tells DVC, which has to know, whether the project is in a git repository."""
+    """The text of a .dvc/config that states, as DVC requires, whether the project is in a git repository."""
     if in_git:
         return _NO_SCM.sub("", text)
     return text if _NO_SCM.search(text) else _CORE.sub("[core]\n    no_scm = true\n", text, count=1)
 
 
 def scm_problem(edition: Path) -> str | None:
-    """A line that names the remedy, if DVC is told wrongly whether there is a git repository."""
+    """A line that names the remedy, if DVC's setting for a git repository is wrong."""
     path = next((path for path, _ in _wrong_configs(edition)), None)
     if path is None:
         return None
@@ -63,7 +63,7 @@ def scm_problem(edition: Path) -> str | None:
 
 
 def mend_scm(edition: Path) -> list[str]:
-    """Tell DVC whether the edition is in a git repository, where it is told otherwise; returns a line for each file."""
+    """Set in DVC's files whether the edition is in a git repository; returns a line for each changed file."""
     changed = dict(_wrong_configs(edition))
     write_together(changed)
     found = "in" if git_root(edition) else "outside of"

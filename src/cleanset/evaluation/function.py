@@ -365,7 +365,7 @@ def _check_pixels(
 ) -> None:
     """Raise InputError for pixels from 0 to 255 where the network takes 0 to 1, or the other way round.
 
-    Pixels alone cannot tell: some networks take whole numbers. It is certain where the network is correct on most
+    Pixels alone cannot decide: some networks take whole numbers. It is certain where the network is correct on most
     images once they are scaled, and on few unscaled.
     """
     import torch

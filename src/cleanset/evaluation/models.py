@@ -149,7 +149,7 @@ def _as_named(spec: ZooModel, error: CleansetError) -> CleansetError:
 
 
 def _identity_of_code(name: str, loaded: LoadedModel, settings: Settings) -> str:
-    # the weights alone do not tell two versions of the code apart
+    # the weights alone do not distinguish two versions of the code
     return f"{_tried(name, loaded, settings)}, code {loaded.code}"
 
 

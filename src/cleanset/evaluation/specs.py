@@ -74,7 +74,7 @@ class ZooModel:
     """A model of timm, torchvision or RobustBench, or one of their networks with weights of a file.
 
     `text` is the name of the model as given; `folder` is where its weights are, or will be downloaded to (see
-    load_model). `is_of_params`: whether a params.yaml names it, not a command line; messages say so.
+    load_model). `is_of_params`: whether a params.yaml names it, not a command line; messages name it.
     """
 
     text: str

@@ -13,7 +13,7 @@
 
 `command:PROGRAM ARGUMENT…` names a command, as a shell reads it. The path of a folder, whose PNGs are 224 x 224 pixels,
 is its last argument; it prints a line `file, wnid` for each of them, in any order. An answer becomes logits of 1 for
-the class and 0 for the others: its confidences tell nothing, and it has no gradient.
+the class and 0 for the others: its confidences mean nothing, and it has no gradient.
 
 Any network can be restricted to predictions among the classes of the images alone. ImageNet-R and ImageNet-A, which
 have images of 200 classes, are measured so: D. Hendrycks and others, "The Many Faces of Robustness" (ICCV 2021) and
@@ -328,7 +328,7 @@ class CommandNetwork(nn.Module):
     def forward(self, pixels: Tensor) -> Tensor:
         """Logits of shape (n, classes). Raises CleansetError, naming the model, for a command that does not answer."""
         levels = torch.round(pixels.detach().cpu().double() * 255).clamp(0, 255).to(torch.uint8)
-        # numbers tell the command nothing about the images
+        # numbers reveal nothing about the images to the command
         names = [f"{number:05d}.png" for number in range(len(levels))]
         with tempfile.TemporaryDirectory() as folder:
             for name, image in zip(names, levels.permute(0, 2, 3, 1).numpy(), strict=True):

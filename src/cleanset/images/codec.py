@@ -32,7 +32,7 @@ _SCAN = 0xDA
 _JFIF = 0xE0
 _EXIF_SEGMENT = 0xE1
 _METADATA = {*range(0xE1, 0xEE), 0xEF, 0xFE}
-"""APP1 to APP13, APP15 and comments. APP0 (JFIF) and APP14 (Adobe) tell the colour space."""
+"""APP1 to APP13, APP15 and comments. APP0 (JFIF) and APP14 (Adobe) define the colour space."""
 
 _OTHER_CODINGS = {0xC3, *range(0xC5, 0xD0)}
 """Frames that are neither baseline nor progressive, such as arithmetic coding, and its tables."""
@@ -127,7 +127,7 @@ def orientation(data: bytes) -> int:
 def _rgb_profile(data: bytes, image: Image.Image) -> bytes:
     """The ICC profile in the bytes of an image, if it is one of RGB colours; empty without one, or for a damaged one.
 
-    A grey or CMYK image becomes RGB where it is cropped, and its profile tells nothing of that.
+    A grey or CMYK image becomes RGB where it is cropped, and its profile does not apply to that.
     """
     profile = _joined_profile(data) if _is_jpeg(data) else image.info.get("icc_profile") or b""
     is_whole = len(profile) >= _PROFILE_HEADER and int.from_bytes(profile[:4], "big") == len(profile)
@@ -303,7 +303,7 @@ def inspect(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> ImageFacts:
 
 
 def can_check_jpegs() -> bool:
-    """Whether the library is there, of the extra build, that tells the warnings of the JPEG decoder."""
+    """Whether the library is there, of the extra build, that reports the warnings of the JPEG decoder."""
     return find_spec("simplejpeg") is not None
 
 
@@ -400,7 +400,7 @@ def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes, int | None]]:
 def size_in_header(path: Path) -> tuple[int, int]:
     """Width and height of the JPEG or PNG in a file; only the header is read.
 
-    Raises ValueError, as `inspect` does, for what the header tells.
+    Raises ValueError, as `inspect` does, for what the header shows.
     """
     with path.open("rb") as file:
         start = file.read(_PNG_HEADER)

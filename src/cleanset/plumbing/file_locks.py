@@ -80,8 +80,8 @@ def locked(folder: Path, name: str = ".lock") -> Iterator[None]:
 def only_run(folder: Path | None) -> Iterator[None]:
     """Keep a folder of results to one run, for as long as the block lasts; None is no folder.
 
-    Raises CleansetError at once if another run is at work there, on this machine or where the file system tells others.
-    The folder is made, and removed again if nothing has been written into it.
+    Raises CleansetError at once if another run is at work there, on this machine or, if the file
+    system shares locks, on another one. The folder is made, and removed again if nothing has been written into it.
     """
     if folder is None:
         yield

@@ -52,7 +52,7 @@ MAX_TEXT_UNASKED = 1_000
 TEXT_SECONDS = 0.2
 """Processor seconds to read the text of an image, as most take."""
 MAX_ON_PAGE = 500
-"""Images on the page unless told otherwise: 25 KB each."""
+"""Images on the page by default: 25 KB each."""
 ROWS_IN_TERMINAL = 20
 _CHUNK = 16
 _MIN_OF_PROCESSES = 100

@@ -150,7 +150,7 @@ class SharedBatches:
             theirs.close()
             self._workers.append((process, ours))
         for _, pipe in self._workers:
-            with suppress(BrokenPipeError, ConnectionResetError):  # batches() tells that it has ended
+            with suppress(BrokenPipeError, ConnectionResetError):  # batches() reports that it has ended
                 pipe.send_bytes(source)
 
     def __enter__(self) -> "SharedBatches":

@@ -117,7 +117,7 @@ def _download_or_copy(origin: Origin, path: Path) -> None:
 
 
 def cached_copy(origin: Origin) -> Path | None:
-    """The whole file in the user's cache of the hub or of torch, where it has one whose name or origin tells a digest.
+    """The whole file in the user's cache of the hub or of torch, if it has one whose name or origin contains a digest.
 
     The hub's cache names a large file by its SHA-256, and torchvision's weights have the beginning of theirs.
     """

@@ -66,7 +66,7 @@ NORM_TOLERANCE = 1e-3
 BASE_TOLERANCE = 1e-3
 """Largest relative difference between the bases that make the outputs of each image logarithms of probabilities."""
 MIN_LOGARITHM = 0.01
-"""The smallest -log p of the top-1 class that tells the base of logarithms."""
+"""The smallest -log p of the top-1 class that determines the base of logarithms."""
 PERCENT = 100.0
 """The sum of the probabilities of an image in percent."""
 NOTES = {
@@ -93,7 +93,7 @@ HYPOTHESES: dict[str, Callable[[NDArray[np.float64]], bool | np.bool_]] = {
         (logits.min(axis=1) >= 0) & (logits.min(axis=1) <= MAX_SMALLEST * logits.max(axis=1))
     ).all(),
 }
-"""What answers may be that rows alone tell; the others compare all rows with the first."""
+"""What rows alone show about answers; the other checks compare all rows with the first."""
 OF_SIGNS = {"unit", "constant", "negative", "positive"}
 """The hypotheses that zeros for most classes fulfil."""
 CONSEQUENCE = "likely no logits, so that confidences say nothing, nor accuracy unless the largest is the prediction"
@@ -234,7 +234,7 @@ class NetworkGate:
 
 
 def _tell_bases(logits: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which rows tell the base of logarithms: a class of probability 1 has the logarithm 0 to every base."""
+    """Which rows determine the base of logarithms: a class of probability 1 has the logarithm 0 to every base."""
     found: NDArray[np.bool_] = logits.max(axis=1) < -MIN_LOGARITHM
     return found
 

@@ -17,7 +17,7 @@ def main() -> None:
 
 
 def _tell_of_safetensors() -> None:
-    """Let `safetensors.safe_open`, which opens files in code of its own, tell the audit hook."""
+    """Let `safetensors.safe_open`, which opens files in code of its own, report to the audit hook."""
     import safetensors
 
     opening = safetensors.safe_open

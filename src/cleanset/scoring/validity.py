@@ -1,4 +1,4 @@
-"""Whether a result, or a shard of one, may be used again, and what is told where it is computed again.
+"""Whether a result, or a shard of one, may be used again, and what is reported if it is computed again.
 
 What each was made from is in one record, for scores, predictions, answers, attacks and trainings; of what is made of
 images, `made_from_images` lists it. Code is named by the VERSION files of its packages, which are raised when the bytes

@@ -1,7 +1,7 @@
 """The candidates of a filled class as records, from the tables SELECTION and REJECTED.
 
 A table has the box of an image in two columns: `crop`, null for a whole image and for an unknown box, and
-`box_unknown`, which tells these two apart. Nothing else reads or makes these columns.
+`box_unknown`, which distinguishes these two. Nothing else reads or makes these columns.
 """
 
 from collections.abc import Sequence

@@ -123,7 +123,7 @@ def write_arrays(
     preprocessing = inputs.preprocessing
     folder.mkdir()
     for name, array in (("labels.npy", rows["label"].to_numpy(np.int64)), ("ids.npy", np.array(ids, dtype=np.str_))):
-        # not np.save, whose error does not tell a full disk
+        # not np.save, whose error does not name a full disk
         _write_rows(folder / name, array.dtype.str, array.shape, [array])
     hot = (_multi_hot(each, classes) for each in rows["real_classes"])
     _write_rows(folder / "real_labels.npy", "|b1", (len(ids), classes), hot)

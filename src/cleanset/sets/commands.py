@@ -227,7 +227,7 @@ def arrays(
         typer.Option(help="keras256, Res256Crop224, or the role of a model in params.yaml, for the model's."),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="Only the finished set of this model; preprocessed for it unless told otherwise.")
+        str | None, typer.Option(help="Only the finished set of this model; preprocessed for it by default.")
     ] = None,
     edition: Folder = HERE,
 ) -> None:

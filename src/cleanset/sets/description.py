@@ -182,7 +182,7 @@ def limits(
 def limits_of(entries: "Sequence[Entry]", release: Release) -> list[str]:
     """The limits that the manifest of a set and its Croissant description give; the same wherever they are read.
 
-    Without a description, the manifest alone tells which images no reviewer but perhaps the board has judged.
+    Without a description, the manifest alone shows which images no reviewer but perhaps the board has judged.
     """
     return limits(
         release.classes,

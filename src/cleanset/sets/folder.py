@@ -78,7 +78,7 @@ def derived_texts(
     digest = sha256(manifest.encode())
     if is_imagenet:
         texts = {CROISSANT: croissant_json(entries, digest, release)}
-        # without images `datasets` cannot tell the columns of a table
+        # without images `datasets` cannot infer the columns of a table
         texts |= {METADATA: metadata_csv(manifest)} if with_images and entries else {}
     else:
         named = {"class_index": "label", "file": "file_name"} if with_images else {}

@@ -18,7 +18,7 @@ network and nothing of the project: the rules of selection are written down here
    descending number, and have no tier. It takes export.images_per_class of them, or all.
 
 No program can find these changes from a release alone:
-- one that is made in every place that tells of it: a score in scores, candidates and sets, a verdict in reviews,
+- one that is made in every place that records it: a score in scores, candidates and sets, a verdict in reviews,
   verdicts.csv and sets. Compare these files with the git repository, or check the signature of checksums.sha256;
 - another score that decides nothing and fits the other numbers of its row: of an image that the model does not get
   right, of a crop that is not delivered, of a class beyond the first;

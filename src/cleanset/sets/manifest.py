@@ -325,7 +325,7 @@ class Entry(BaseModel):
             )
 
     def row(self, columns: Iterable[str]) -> list[str]:
-        """The values of columns; a confidence has the digits that tell one float32 from the next."""
+        """The values of columns; a confidence has the digits that distinguish neighbouring float32."""
         values = vars(self) | dict(zip(BOX, self.crop or (None,) * len(BOX), strict=True))
         return [_cell(values[name]) for name in columns]
 
@@ -352,7 +352,7 @@ COLUMNS: Mapping[str, ManifestColumn] = MappingProxyType({name: column for name,
 """The columns of a manifest in their order, by the names that they have for ImageNet's images."""
 
 FORMAT = max(column.since for column in COLUMNS.values())
-"""The number of today's format, which the columns of a manifest tell: each format has more than the one before."""
+"""The number of today's format, which the columns of a manifest identify: each format has more than the one before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -390,7 +390,7 @@ def _format_of(entries: Collection[Entry]) -> int:
 
 
 def _cell(value: object) -> str:
-    """A value as a cell; a confidence has the digits that tell one float32 from the next."""
+    """A value as a cell; a confidence has the digits that distinguish neighbouring float32."""
     if isinstance(value, tuple):
         return " ".join(map(str, value))
     return "" if value is None else _digits(value) if isinstance(value, float) else str(value)

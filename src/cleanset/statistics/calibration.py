@@ -37,7 +37,7 @@ def bins_of(confidences: npt.ArrayLike) -> Ints:
 
 
 def calibration_bins(confidences: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[ConfidenceBin, ...]:
-    """The bins with their images; `confidences` are from 0 to 1, and `correct` tells of the same images."""
+    """The bins with their images; `confidences` are from 0 to 1, and `correct` is of the same images."""
     values = np.asarray(confidences, np.float64)
     is_correct = np.asarray(correct, bool)
     places = bins_of(values)
@@ -115,7 +115,7 @@ def accuracy_variance(answers: Ints, correct: Ints, confidence: float) -> float:
     """
     images = int(np.count_nonzero(answers))
     if images == 1:
-        # one image tells nothing of its variance: then that of a calibrated model
+        # one image shows nothing of its variance: then that of a calibrated model
         return confidence * (1 - confidence)
     count = int(answers.sum())
     hits = int(correct.sum())

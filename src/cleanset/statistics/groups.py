@@ -80,7 +80,7 @@ class Units:
 
     @property
     def effective(self) -> float:
-        """The number of groups of equal size that tell as much; at most `count`."""
+        """The number of groups of equal size with as much information; at most `count`."""
         return float(self.sizes.sum() / self.mean_size)
 
     def sums(self, values: npt.ArrayLike) -> Floats:
@@ -104,7 +104,7 @@ class Units:
     def statement(self) -> str:
         """The unit in a sentence, with a warning where there are few groups."""
         if self.effective < 2:
-            return f"No intervals: nearly all images are of one of {self.number}, which tells nothing about others."
+            return f"No intervals: nearly all images are of one of {self.number}, which shows nothing about others."
         few = "; so few may not show how much groups differ" if self.count < FEW_GROUPS else ""
         return f"Intervals and tests are {self.text}, as images of one group are not independent{few}."
 
@@ -184,7 +184,7 @@ def paired_interval(first: npt.ArrayLike, second: npt.ArrayLike, units: Units | 
     if not np.isfinite(intervals).all():
         return NO_INTERVAL
     residuals = [each.astype(np.float64) - share for each, share in zip(flags, shares, strict=True)]
-    # groups that all have the same share tell no correlation; their images do
+    # groups that all have the same share show no correlation; their images do
     phi = _correlation(*map(units.sums, residuals)) or _correlation(*residuals)
     variance = math.prod(share * (1 - share) for share in shares)
     if phi > 0 and variance > 0:

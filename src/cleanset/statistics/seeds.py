@@ -26,7 +26,7 @@ def change_seed(seed: int, kind: str, name: str, step: int) -> int:
 
 
 def names_digest(*names: str | int) -> bytes:
-    """SHA-256 of the names as a JSON list, which tells ["a", "bc"] from ["ab", "c"] and "1" from 1."""
+    """SHA-256 of the names as a JSON list, which separates ["a", "bc"] from ["ab", "c"] and "1" from 1."""
     return sha256(json.dumps(names).encode()).digest()
 
 

@@ -164,7 +164,7 @@ class Guard:
         kept = cookie_parser(headers.get("cookie", ""))
         query = scope.get("query_string", b"").decode("latin-1")
         asked = parse_qs(query).get("token", [""])[0]
-        # each token is compared, so that the time tells nothing
+        # each token is compared, so that the time reveals nothing
         holding = [name for name, token in self._people.items() if _same(kept.get(_cookie(headers, name), ""), token)]
         linked = [name for name, token in self._people.items() if _same(asked, token)]
         person, _, rest = scope["path"].removeprefix("/").partition("/")

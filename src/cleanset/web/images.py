@@ -41,7 +41,7 @@ class Photos:
     """Encoded images by image id; the latest are kept in memory. Thread-safe.
 
     `faults`: errors by image id, from the last attempt to show it. `as_stored`: JPEGs are sent as stored,
-    if nobody must tell images apart by their coding.
+    if nobody may distinguish images by their coding.
     """
 
     def __init__(self, read: Read, as_stored: bool = False) -> None:

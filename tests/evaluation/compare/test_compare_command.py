@@ -165,7 +165,7 @@ def test_what_scores_were_computed_with(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1", "\ufffe"])
-def test_a_file_that_is_no_record_is_a_note(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_record_is_a_note(tmp_path: Path, text: str) -> None:
     a, b = with_record(tmp_path, "a"), with_record(tmp_path, "b")
     (tmp_path / "b.json").write_text(text)
     done = cleanset("compare", a, b, cwd=tmp_path)

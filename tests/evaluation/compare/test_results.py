@@ -165,7 +165,7 @@ def test_a_model_in_two_results(other: dict[str, Any], notice: str) -> None:
     assert [line.split()[:3] for line in printed(found)[1:5:2]] == [["1", "resnet", "(a)"], ["2", "resnet", "(b)"]]
 
 
-def test_other_precisions_and_versions_are_said() -> None:
+def test_other_precisions_and_versions_are_reported() -> None:
     part = MODEL.model_copy(update={"precision": "tf32", "versions": {"torch": "2.4.0", "timm": "1.0.9"}})
     found = compared(accuracies({"resnet": NUMBERS}), accuracies({"vit": NUMBERS}, {"vit": part}))
     assert found.notices[1:] == [

@@ -101,7 +101,7 @@ def test_an_added_line_is_left_out_with_room_around_it() -> None:
     assert proposed(PLAIN, caption) == ((0, 0, 400, 265), "text", "“picture of the week”", 0.883)
 
 
-def test_lettering_elsewhere_is_left_out_only_where_no_line_was_added() -> None:
+def test_lettering_elsewhere_is_left_out_only_if_no_line_was_added() -> None:
     assert proposed(PLAIN, STAMP, SIGN) == ((0, 0, 400, 265), "watermark", "“stock.com”", 0.883)
     assert proposed(PLAIN, SIGN) == ((0, 120, 400, 300), "text", "“BAKERY”", 0.6)
     assert proposed(PLAIN, replace(SIGN, score=0.5)) is None
@@ -174,7 +174,7 @@ def test_a_proposal_has_the_smallest_side_of_a_crop() -> None:
     assert proposed(small, min_side=33) is None
 
 
-def test_the_longest_of_several_lines_is_named() -> None:
+def test_the_longest_of_several_lines_is_reported() -> None:
     date = TextLine("12.5.2009", 0.9, (10, 275, 80, 285), 0.0)
     caption = replace(STAMP, text="picture of the week")
     assert proposed(PLAIN, caption, date) == ((0, 0, 400, 265), "text", "“picture of the week” and 1 more", 0.883)
@@ -192,7 +192,7 @@ def test_any_size(size: tuple[int, int]) -> None:
     st.lists(boxes(0, 600), max_size=4),
     st.tuples(*[st.floats(0, 0.3)] * 4),
 )
-def test_a_proposal_keeps_enough_and_lies_inside(
+def test_a_proposal_keeps_enough_and_is_inside(
     size: tuple[int, int], lines: list[Box], margins: tuple[float, float, float, float]
 ) -> None:
     found = crop_proposal(

@@ -51,7 +51,7 @@ def test_the_measure_its_limit_and_its_severity(
     assert [hint.text for hint in hints_of_image(measures, imagenet())] == [sign.text]
 
 
-def test_text_is_as_severe_as_it_is_legible() -> None:
+def test_text_is_as_severe_as_legible() -> None:
     line = TextLine("holiday 2011", 0.9, (10, 360, 200, 374), 0.0)
     ((kind, sign),) = signs_of_image(PLAIN, imagenet(), [line])
     assert (kind, sign.text, sign.value, sign.limit) == ("text", "“holiday 2011”, bottom left", 0.9, 0.6)
@@ -123,7 +123,7 @@ def test_distance_of_packed_hashes_is_that_of_their_bits() -> None:
     assert hash_distance(packed[0], packed[0]) == 0
 
 
-def test_folders_of_too_many_images_are_named() -> None:
+def test_folders_of_too_many_images_are_reported() -> None:
     many = [f"a/{place}.jpg" for place in range(2001)]
     assert not_compared_parts([*many, *(f"b/{place}.jpg" for place in range(2000))]) == ["a"]
 

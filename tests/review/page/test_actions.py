@@ -143,7 +143,7 @@ INTO: dict[Mode, tuple[str, ...]] = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("mode", MODES)
-def test_a_key_without_an_action_says_so_and_changes_nothing(edition: Path, tab: TabAlone, mode: Mode) -> None:
+def test_a_key_without_an_action_is_reported_and_changes_nothing(edition: Path, tab: TabAlone, mode: Mode) -> None:
     if mode == "end":
         tab.base = "end"
     else:

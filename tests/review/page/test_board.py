@@ -68,7 +68,7 @@ def in_conflict(edition: Path, start: Serve, visit: Open) -> tuple[str, Reviewin
 
 
 @pytest.mark.long
-def test_two_crops_are_told_apart_and_one_is_taken(edition: Path, start: Serve, visit: Open) -> None:
+def test_two_crops_are_distinguished_and_one_is_taken(edition: Path, start: Serve, visit: Open) -> None:
     image, at = in_conflict(edition, start, visit)
     assert at.page.evaluate(BOXES) == [[0, 0, 300, 200], [20, 10, 280, 190]]
     assert at.page.locator("[data-key='c']").count() == 1

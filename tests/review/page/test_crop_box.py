@@ -81,7 +81,7 @@ def test_zooming_and_moving_the_image_leave_the_box(edition: Path, at: Reviewing
     assert [entry["crop"] for entry in reviews(edition)[GOLDFISH].values()] == [box]
 
 
-def test_the_box_is_drawn_where_it_lies(looking: Reviewing) -> None:
+def test_the_box_is_drawn_where_it_is(looking: Reviewing) -> None:
     """Zoomed, the drawn rectangle still encloses the same pixels of the image."""
     looking.draw([86, 58, 266, 188])
     over_image(looking)

@@ -66,7 +66,7 @@ def test_what_is_no_hint(edition: Path, repository: Path, change: tuple[str, str
         open_library(Edition(edition))
 
 
-def test_code_that_raises_is_named(edition: Path, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_code_that_raises_is_reported(edition: Path, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     glare(edition, repository, ("float((image.grey >= 250).mean())", "1 / 0"))
     library = open_library(Edition(edition))
     hints = background_hints(library)

@@ -179,7 +179,7 @@ def test_search_and_class_count_alike(start: Serve, visit: Open) -> None:
         (("Enter",), "7", "7 does nothing here"),
     ],
 )  # fmt: skip
-def test_a_key_that_does_nothing_says_so(tab: TabAlone, before: tuple[str, ...], key: str, told: str) -> None:
+def test_a_key_that_does_nothing_is_reported(tab: TabAlone, before: tuple[str, ...], key: str, told: str) -> None:
     html = tab.type(*before, key)
     assert told in tab.said
     assert tab.said in "".join(html.values())

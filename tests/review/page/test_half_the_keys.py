@@ -152,7 +152,7 @@ def test_a_lost_connection_leaves_no_image_out(edition: Path, start: Serve, visi
 
 
 @pytest.mark.long
-def test_sixty_keys_typed_ahead_count_or_are_told(edition: Path, start: Serve, visit: Open) -> None:
+def test_sixty_keys_typed_ahead_count_or_are_reported(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     for _ in range(60):
         at.page.keyboard.press("c")
@@ -166,7 +166,7 @@ def test_sixty_keys_typed_ahead_count_or_are_told(edition: Path, start: Serve, v
 
 
 @pytest.mark.long
-def test_keys_lost_with_the_connection_are_told(start: Serve, visit: Open) -> None:
+def test_keys_lost_with_the_connection_are_reported(start: Serve, visit: Open) -> None:
     server = start(alone=True)
     at = visit(server)
     server.kill()

@@ -195,7 +195,7 @@ def test_nothing_but_pixels_is_handed_on() -> None:
     assert (again.size, dict(again.getexif()), again.info) == ((40, 20), {}, {})
 
 
-def test_a_jpeg_is_handed_on_as_it_is_stored_without_metadata() -> None:
+def test_a_jpeg_is_sent_as_stored_without_metadata() -> None:
     rng = np.random.default_rng(0)
     pixels = Image.fromarray(rng.integers(0, 256, (30, 40, 3), dtype=np.uint8))
     exif = Image.Exif()

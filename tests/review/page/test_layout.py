@@ -180,7 +180,9 @@ def test_the_end_leads_to_rules_verdicts_and_short_classes(edition: Path, start:
 
 
 @pytest.mark.long
-def test_an_archive_that_is_missing_or_damaged_is_told_on_the_card(edition: Path, start: Serve, visit: Open) -> None:
+def test_an_archive_that_is_missing_or_damaged_is_reported_on_the_card(
+    edition: Path, start: Serve, visit: Open
+) -> None:
     data = (edition / "data").resolve()
     (edition / "data").unlink()
     (edition / "data" / "raw").mkdir(parents=True)
@@ -233,7 +235,7 @@ def test_cards_are_reached_by_tab(start: Serve, visit: Open) -> None:
 
 
 @pytest.mark.long
-def test_what_lies_under_a_dialog_is_out_of_reach(unchanged: Server, visit: Open) -> None:
+def test_what_is_under_a_dialog_is_out_of_reach(unchanged: Server, visit: Open) -> None:
     at = visit(unchanged)
     at.press("x")
     for _ in range(25):

@@ -46,7 +46,7 @@ def test_kill_9_of_the_server_and_resume(edition: Path, start: Serve, visit: Ope
 
 
 @pytest.mark.long
-def test_keys_pressed_while_the_server_stands_still(edition: Path, start: Serve, visit: Open) -> None:
+def test_keys_pressed_while_the_server_hangs(edition: Path, start: Serve, visit: Open) -> None:
     """A machine that is busy elsewhere for seconds delays a verdict; it does not drop it."""
     server = start(installed=True)  # its process is the command's
     at = visit(server)
@@ -65,7 +65,7 @@ def test_keys_pressed_while_the_server_stands_still(edition: Path, start: Serve,
 
 
 @pytest.mark.long
-def test_a_dead_line_is_told_soon(edition: Path, start: Serve, visit: Open) -> None:
+def test_a_dead_line_is_reported_soon(edition: Path, start: Serve, visit: Open) -> None:
     """Without a key, and where one waits: long before the socket notices it; and no more once the server answers."""
     server = start(installed=True)  # its process is the command's
     at = visit(server)
@@ -127,7 +127,7 @@ def test_a_verdict_that_cannot_be_written_is_not_shown_as_saved(edition: Path, s
 
 
 @pytest.mark.long
-def test_a_file_broken_by_hand_says_so_and_heals(edition: Path, start: Serve, visit: Open) -> None:
+def test_a_file_broken_by_hand_is_reported_and_heals(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     first, second = at.shown[:2]
     at.press("c")

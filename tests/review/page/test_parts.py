@@ -284,7 +284,7 @@ def test_a_crop_from_close_up_leads_back_to_the_cards(tab: TabAlone) -> None:
     assert (tab.mode, tab.cursor.focus) == ("class", second)
 
 
-def test_a_guess_goes_on_as_any_verdict_and_its_reason_can_be_changed(edition: Path, tab: TabAlone) -> None:
+def test_a_guess_continues_as_any_verdict_and_its_reason_can_be_changed(edition: Path, tab: TabAlone) -> None:
     first, second = tab.cursor.images()[:2]
     tab.type("guess", card=first, reason="border")
     assert tab.cursor.focus == second

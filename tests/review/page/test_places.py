@@ -70,7 +70,7 @@ def test_replacements_move_no_image(
 
 
 @pytest.mark.long
-def test_a_replacement_below_is_told_and_moves_nothing(edition: Path, start: Serve, visit: Open) -> None:
+def test_a_replacement_below_is_reported_and_moves_nothing(edition: Path, start: Serve, visit: Open) -> None:
     with_one_model(edition)
     at = visit(start())
     at.resize(800, 600)

@@ -102,7 +102,7 @@ def test_nothing_of_it_is_written_over_a_verdict_that_was_not_shown(edition: Pat
     assert reviews(edition) == {GOLDFISH: {second: {"verdict": "unsure"}}}
 
 
-def test_it_goes_on_from_a_class_that_was_settled_elsewhere(edition: Path, tab: TabAlone) -> None:
+def test_it_continues_from_a_class_that_was_settled_elsewhere(edition: Path, tab: TabAlone) -> None:
     other = TabAlone(edition)
     while other.wnid == GOLDFISH:
         take_all(other)

@@ -47,7 +47,7 @@ def answer(server: Server, path: str) -> tuple[int, str]:
 
 
 @pytest.mark.long
-def test_a_wrong_address_is_named(unchanged: Server, visit: Open) -> None:
+def test_a_wrong_address_is_reported(unchanged: Server, visit: Open) -> None:
     server = unchanged
     image = visit(server).focus
     assert answer(server, "image/huge/x") == (404, "unknown size 'huge'; expected card, small, tile, full")

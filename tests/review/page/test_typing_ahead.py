@@ -248,7 +248,7 @@ def test_the_boards_verdict_outlives_the_note_before(edition: Path, start: Serve
 
 
 @pytest.mark.long
-def test_a_click_beside_the_search_leaves_it(start: Serve, visit: Open) -> None:
+def test_a_click_next_to_the_search_leaves_it(start: Serve, visit: Open) -> None:
     at = visit(start())
     at.press("/")
     at.page.wait_for_selector(".q-dialog input")

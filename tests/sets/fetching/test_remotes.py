@@ -185,7 +185,7 @@ def test_a_remote_of_ones_own_with_the_same_url(own: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "setting"), [("webdavs", "bearer_token_command"), ("gs", "credentialpath")])
-def test_what_was_left_out_is_said_without_the_driver_too(kind: str, setting: str) -> None:
+def test_what_was_left_out_is_reported_without_the_driver_too(kind: str, setting: str) -> None:
     stranger = remote(config(kind, **{setting: "a"}))
     with pytest.raises(CleansetError) as raised:
         store_of(stranger, "file:///repository")

@@ -47,7 +47,7 @@ def test_another_list_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         ("n09468604/ILSVRC2012_val_00015253.JPEG\n" * 2, "ILSVRC2012_val_00015253 a second time"),
     ],
 )
-def test_what_is_wrong_in_a_list_is_named(text: str, message: str) -> None:
+def test_what_is_wrong_in_a_list_is_reported(text: str, message: str) -> None:
     with pytest.raises(CleansetError) as error:
         parse_list(text, "list.txt")
     assert message in str(error.value)

@@ -39,7 +39,7 @@ def test_the_largest_gains_come_first() -> None:
     assert changes([0, 0], 3) == [0, 0]
 
 
-def test_where_no_room_is_left_the_others_get_it() -> None:
+def test_if_no_room_is_left_the_others_get_it() -> None:
     assert changes([8, 1, -1], 3, [254, 100, 0]) == [1, 2, 0]
     assert changes([8, 1, -1], 2, [254, 100, 1], "Linf") == [1, 2, -1]
 

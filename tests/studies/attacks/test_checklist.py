@@ -1,4 +1,4 @@
-"""A point of the checklist that depends on signs: seen, not looked for, and those that cannot be told."""
+"""A point of the checklist that depends on signs: seen, not looked for, and those that are undecided."""
 
 import pytest
 
@@ -16,9 +16,9 @@ UNCLEAR = SeenSign("transfer", "there is no other model")
     ("signs", "expected"),
     [
         (("flat",), ("not seen", "3 of 8 images have no gradient")),
-        (("transfer",), ("cannot be told", "there is no other model")),
+        (("transfer",), ("undecided", "there is no other model")),
         (("noise",), ("seen", "no sign against it on 8 images")),
-        (("noise", "transfer"), ("cannot be told", "there is no other model")),
+        (("noise", "transfer"), ("undecided", "there is no other model")),
         (("flat", "transfer"), ("not seen", "3 of 8 images have no gradient")),
     ],
 )
@@ -32,17 +32,17 @@ def test_without_signs(signs: tuple[str, ...], expected: tuple[str, str]) -> Non
 
 def test_without_a_search_for_signs() -> None:
     evidence = Evidence(params=AttackParams.model_construct(), model="mine", measures={}, record=None, models=["mine"])
-    assert evidence.without("flat") == ("cannot be told", "signs of gradient masking were not looked for")
+    assert evidence.without("flat") == ("undecided", "signs of gradient masking were not looked for")
 
 
 @pytest.mark.parametrize(
     ("broken", "not_told", "expected"),
     [
-        ((0, 0, 0), (UNCLEAR,), "cannot be told"),
-        ((0, 0, 0), (SeenSign("smaller_ball_better", "PGD breaks 0 of 8 images up to Linf 16/255"),), "cannot be told"),
+        ((0, 0, 0), (UNCLEAR,), "undecided"),
+        ((0, 0, 0), (SeenSign("smaller_ball_better", "PGD breaks 0 of 8 images up to Linf 16/255"),), "undecided"),
         ((2, 3, 8), (), "seen"),
-        ((3, 3, 8), (), "cannot be told"),
-        ((8, 8, 8), (), "cannot be told"),
+        ((3, 3, 8), (), "undecided"),
+        ((8, 8, 8), (), "undecided"),
     ],
 )
 def test_more_success_needs_some(broken: tuple[int, int, int], not_told: tuple[SeenSign, ...], expected: str) -> None:

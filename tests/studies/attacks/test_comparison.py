@@ -204,7 +204,7 @@ def test_the_card_has_the_images_that_were_attacked(tmp_path: Path) -> None:
     assert (left_out.field, left_out.its_value) == ("settings.probe", "none")
 
 
-def test_a_model_that_was_attacked_on_fewer_images_is_told_and_not_tested() -> None:
+def test_a_model_that_was_attacked_on_fewer_images_is_reported_and_not_tested() -> None:
     """A spent budget ends an attack on one of the models."""
     four = limited(4, strong=(), weak=(0,))
     found = {**four.attacked, "weak": Attacked({"pgd": broken(0)[:3]})}

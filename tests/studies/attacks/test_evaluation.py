@@ -223,7 +223,7 @@ def test_the_page(folder: Path, both: AttackedModels) -> None:
     assert honest["Report clean accuracy"] == ["seen", "100.0 % of 12 images"]
     better = "Attacks on the model itself perform better than any other"
     # SPSA breaks as many of the honest model's
-    assert [honest[better][0], rounded[better][0]] == ["cannot be told", "not seen"]
+    assert [honest[better][0], rounded[better][0]] == ["undecided", "not seen"]
     assert honest[better][1].startswith("of 12 images, pgd of ")
     techniques = "Apply differentiable techniques to non-differentiable components"
     assert [honest[techniques][0], rounded[techniques][0]] == ["does not apply", "not seen"]
@@ -321,13 +321,13 @@ def test_a_network_that_answers_otherwise_in_the_precision_of_the_search(folder:
 
 
 @pytest.mark.long
-def test_no_sign_is_not_printed_of_what_cannot_be_told(folder: Path) -> None:
+def test_no_sign_is_not_printed_of_what_is_undecided(folder: Path) -> None:
     # under another name it is the same model
     found = evaluated(folder, "alone", ["Ours=mine:honest"], "none", transfer_from=["mine:honest"])
     assert list(found.warnings) == ["Ours"]
     text = StringIO()
     Console(file=text, width=80, color_system=None).print(as_text(found), highlight=False)
-    assert "transfer_beats_gradient cannot be told" in text.getvalue()
+    assert "transfer_beats_gradient is undecided" in text.getvalue()
     assert "no sign" not in text.getvalue()
 
 
@@ -435,7 +435,7 @@ def test_steps_that_gradients_pass_straight_through(folder: Path) -> None:
 
 @pytest.mark.long
 def test_a_command(folder: Path) -> None:
-    """It is asked for classes; images made on a network with a gradient break it; other signs cannot be told."""
+    """It is asked for classes; images made on a network with a gradient break it; other signs are undecided."""
     command = f"command:{sys.executable} answer.py"
     found = evaluated(folder, "command", [command], "none,transfer", transfer_from=["mine:honest"], images=2)
     assert accuracies(found, command) == [1]

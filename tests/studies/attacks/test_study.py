@@ -137,7 +137,7 @@ wrapped: {noisy: {model: standard, wrapper: uninteresting, images: 7}}
         ("{attacks: {}}", "attacks"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_what_is_wrong_is_reported(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(CleansetError) as error:
         settings(tmp_path, f"{text}\n")
     assert message in str(error.value)

@@ -267,7 +267,7 @@ class FirstPlace(nn.Module):
 @pytest.mark.parametrize(
     ("network", "sign", "text"),
     [
-        (Hooked(), "misleading_gradient", "12 of 12 images have a gradient that does not tell how steps along it"),
+        (Hooked(), "misleading_gradient", "12 of 12 images have a gradient that does not predict how steps along it"),
         (HashedSize(), "unsteady_answers", "2 of 12 images get another answer when one color of one pixel"),
         (LowestBit(), "unsteady_answers", "12 of 12 images get another answer when one color of one pixel changes"),
         (BatchStatistics(), "depends_on_others", "images get another answer in another batch"),
@@ -292,7 +292,7 @@ class Votes(nn.Module):
 
 @pytest.mark.parametrize(("precision", "is_seen"), [("float32", True), ("bfloat16", False)])
 def test_answers_that_a_level_does_not_change(precision: Precision, is_seen: bool) -> None:
-    """Rounding in a coarse precision hides the change, of honest models as well: there it cannot be told."""
+    """Rounding in a coarse precision hides the change, of honest models as well: there it is undecided."""
     network = PixelNetwork(Votes(), CPU, precision, 64)
     seen, not_told, *_ = probe(network, subjects(HONEST), KNOWN, PGD, [])
     (text,) = [each.text for each in (seen if is_seen else not_told) if each.sign == "misleading_gradient"]
@@ -396,7 +396,7 @@ def test_a_gradient_that_is_right_at_the_images_alone() -> None:
     assert {file for each in near.seen for file in each.images or ()} == {one.name for one in even}
 
 
-def test_nothing_is_learnt_where_no_transferred_image_succeeds() -> None:
+def test_nothing_is_learnt_if_no_transferred_image_succeeds() -> None:
     """Of a model on which PGD succeeds everywhere the sign can be told: no other attack is better."""
     none, some, every = np.zeros(8, bool), np.arange(8) < 3, np.ones(8, bool)
     text = "no image made on another model (a, b) succeeds, from which nothing is learnt"
@@ -676,7 +676,7 @@ class TestRules:
         found = misleading_gradient(kept, unexplained, list("abcd"))
         assert found is not None
         assert found.images == ("b", "c")
-        assert found.text == "2 of 4 images have a gradient that does not tell how steps along it change the answer"
+        assert found.text == "2 of 4 images have a gradient that does not predict how steps along it change the answer"
         assert misleading_gradient(kept[[0, 3]], unexplained[[0, 3]], list("ad")) is None
 
     def test_steps_and_black_boxes(self) -> None:
@@ -698,7 +698,7 @@ class TestRules:
         assert warned is not None
         assert warned.text == "images made on b succeed on 8 of 20 images, those made on the model itself on 1"
 
-    def test_what_cannot_be_told(self) -> None:
+    def test_what_is_undecided(self) -> None:
         assert MIN_COMPARED == 5
         assert not_told(5, has_others=True) == []
         assert [each.sign for each in not_told(5, has_others=False)] == ["transfer_beats_gradient"]

@@ -83,7 +83,7 @@ def results_of(study: AttackStudy, name: str) -> dict[str, bytes]:
 
 
 @pytest.mark.long
-def test_processes_that_make_the_files_beside_a_device(
+def test_processes_that_make_the_files_next_to_a_device(
     alone: AttackStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = copied(alone, tmp_path / "edition")

@@ -64,7 +64,7 @@ GOLDFISH, BANANA = "n01443537", "n07753592"
         ("{model: standard, groups: {A b: [n01443537], b: [n07753592]}}", "mine.groups"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_what_is_wrong_is_reported(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "params.yaml"
     path.write_text(f"wrapped: {{mine: {text}}}\n")
     with pytest.raises(CleansetError) as error:

@@ -173,7 +173,7 @@ def test_other_users_of_the_machine_are_refused(start: Start) -> None:
 
 
 @pytest.mark.long
-def test_reload_kill_and_restart_go_on_where_one_was(contest: Path, start: Start, visit: Visit) -> None:
+def test_reload_kill_and_restart_continue_where_one_was(contest: Path, start: Start, visit: Visit) -> None:
     server = start(usual_port=True)
     at = visit(server)
     at.press("Enter", "4", "4", *FRUIT)
@@ -234,7 +234,7 @@ def test_one_server_of_a_judge_at_a_time(contest: Path, start: Start) -> None:
 
 
 @pytest.mark.long
-def test_a_full_disk_is_told_without_a_file_name(contest: Path, start: Start, visit: Visit) -> None:
+def test_a_full_disk_is_reported_without_a_file_name(contest: Path, start: Start, visit: Visit) -> None:
     server = start(installed=True)
     at = visit(server)
     at.press("Enter", "4")

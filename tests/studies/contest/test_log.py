@@ -89,7 +89,7 @@ def test_a_line_by_itself(changed: dict[str, Any], message: str, made: OnDisk) -
 
 
 @pytest.mark.parametrize("text", ["", "[]\n", "{}", '{"n": 0, "n": 0}\n', "null\n"])
-def test_texts_that_are_no_log(text: str, made: OnDisk) -> None:
+def test_texts_that_are_not_a_log(text: str, made: OnDisk) -> None:
     made.log.write_text(text)
     with pytest.raises(CleansetError, match="expected"):
         read(made.folder)
@@ -162,7 +162,7 @@ def test_a_submission_is_taken_back_before_its_week_is_published() -> None:
     assert [*standing(log, FINAL).contest.images] == [sha("y")]
 
 
-def test_lines_that_hang_on_a_void_one_are_named() -> None:
+def test_lines_that_hang_on_a_void_one_are_reported() -> None:
     """A void of what later lines are about is refused by the first of them."""
     log = contest(*MISTAKEN, others=[void(numbers("defence")[0], date="2026-11-08")])
     with pytest.raises(CleansetError, match=r"line 3 \(run\): unknown defence gold/wall"):
@@ -177,7 +177,7 @@ def test_lines_that_hang_on_a_void_one_are_named() -> None:
         ("contest.yaml", "teams: []\n"),
     ],
 )
-def test_what_lies_beside_the_log_has_no_effect(name: str, text: str, made: OnDisk) -> None:
+def test_what_is_next_to_the_log_has_no_effect(name: str, text: str, made: OnDisk) -> None:
     before = check(made.folder)
     made.text(made.folder / name, text)
     assert check(made.folder) == before

@@ -80,7 +80,7 @@ def test_each_image_with_its_verdict() -> None:
     assert "2 of 3 judges open" in card(shown, "z")
 
 
-def test_no_member_of_the_board_is_named() -> None:
+def test_no_member_of_the_board_is_shown() -> None:
     decisions = [decision("y", "invalid", "2026-11-12", recused=["eve"])]
     assert "1 recused" in html(log(decisions=decisions))
     assert not {"ada", "bob", "eve"} & {*page(log(decisions=decisions)).get_text(" ").split()}

@@ -64,7 +64,7 @@ def test_a_run(listed: OnDisk, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.answers, found.images_per_minute, found.unpublished) == ({listed.sha256: "bicycle"}, 60.0, None)
 
 
-def test_nothing_is_said_of_single_images_of_the_unpublished_list(
+def test_nothing_is_reported_of_single_images_of_the_unpublished_list(
     listed: OnDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether a defence is eligible, in a run whose other figures are of published images alone."""

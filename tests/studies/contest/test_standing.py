@@ -511,7 +511,7 @@ def test_an_unpublished_list_decides_a_win() -> None:
         assert on(contest(runs=runs, first=False, rules={"unpublished": LIST}), WON).status == status
 
 
-def test_what_is_not_checked_is_said_in_every_standing() -> None:
+def test_what_is_not_checked_is_reported_in_every_standing() -> None:
     found = standing(contest(), STAKED)
     assert found.notes[0].startswith("No unpublished list decides who is eligible")
     assert found.notes[1].startswith("This contest is made up")

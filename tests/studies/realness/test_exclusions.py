@@ -124,7 +124,7 @@ def test_published_ratings_have_no_lists_times_or_checks(limits: ExclusionLimits
     ("answered", "remedy"),
     [((), "allow more"), (trials("a", "1", 1), "check that --plan is the plan of these answers, or allow more")],
 )
-def test_all_excluded_is_said_as_that(answered: tuple[Answer, ...], remedy: str) -> None:
+def test_all_excluded_is_reported_as_that(answered: tuple[Answer, ...], remedy: str) -> None:
     ratings = tuple(Answer(person, kind, "x", 1) for person in "ab" for kind in IMAGE_KINDS)
     checks = (Answer("a", "pair", passed=False), Answer("b", "pair", passed=False))
     message = (

@@ -110,7 +110,7 @@ def test_what_is_given_in_the_address_is_text(page: Page, planned: Path) -> None
     assert "<img src=x" in page.inner_text(".error")
 
 
-def test_keys_that_are_no_answers(page: Page, planned: Path) -> None:
+def test_keys_that_are_not_answers(page: Page, planned: Path) -> None:
     page.goto(address(planned, "?list=1"))
     page.get_by_text("Begin").click()
     page.wait_for_selector(ANSWERABLE)

@@ -176,7 +176,7 @@ def counts(plan: Path) -> list[int]:
 
 
 @pytest.mark.long
-def test_a_copied_address_begins_anew(serving: Server, plan: Path, browsers: list[BrowserContext]) -> None:
+def test_a_copied_address_begins_again(serving: Server, plan: Path, browsers: list[BrowserContext]) -> None:
     mine, friends = browsers
     page = visit(mine, serving.address)
     answer(page, 3)

@@ -124,7 +124,7 @@ def test_rows_of_another_person_in_a_file(plan: Path, tmp_path: Path) -> None:
     )
 
 
-def test_a_server_does_not_go_on_in_the_answers_of_another_person(plan: Path) -> None:
+def test_a_server_does_not_continue_in_the_answers_of_another_person(plan: Path) -> None:
     server = StudyServer(plan)
     from tests.studies.realness.test_serving import give, opened
 

@@ -42,7 +42,7 @@ def test_the_effect_of_semanticadv_with_shared_numbers(repository: Path) -> None
 
 
 @pytest.mark.long
-def test_both_are_named(repository: Path) -> None:
+def test_both_are_reported(repository: Path) -> None:
     stops = "the published formula stops in R: 5,534 effects of images, 5,000 ratings"
     assert stops in command("analyse", path_of(repository, "aca"))
     shared = "the published formula takes real and modified images of 301 numbers for one"

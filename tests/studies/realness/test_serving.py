@@ -150,7 +150,7 @@ def test_a_list_that_was_abandoned_before_a_restart(plan: Path) -> None:
     assert lists(plan) == {"ada": "1", "ben": "1"}
 
 
-def test_an_id_is_not_enough_to_go_on_with_a_list(plan: Path) -> None:
+def test_an_id_is_not_enough_to_continue_with_a_list(plan: Path) -> None:
     """Whoever knows it gets neither list nor key; in the browser that began, both."""
     server = StudyServer(plan)
     page = opened(server, "ada")
@@ -312,7 +312,7 @@ def test_a_line_torn_by_a_power_cut(plan: Path) -> None:
     assert len(rows(plan / "people.csv")) == 1
 
 
-def test_a_recruiters_id_is_needed_where_the_parameter_is_named(plan: Path) -> None:
+def test_a_recruiters_id_is_needed_if_the_parameter_is_given(plan: Path) -> None:
     server = StudyServer(plan, ServeSettings(id_parameter="PROLIFIC_PID"))
     for event in ("opens", "begins"):
         assert server.visit(PageVisit(key="unknown", event=event))["text"] == "no_id"
@@ -358,7 +358,7 @@ def test_nothing_else_is_served(plan: Path) -> None:
         assert client.put("/answer").status_code == 405
 
 
-def test_a_full_disk_is_told_and_the_answer_may_be_sent_again(plan: Path) -> None:
+def test_a_full_disk_is_reported_and_the_answer_may_be_sent_again(plan: Path) -> None:
     server = StudyServer(plan)
     page = opened(server)
     (plan / "answers").rmdir()
@@ -385,7 +385,7 @@ def test_two_servers_of_one_plan(plan: Path) -> None:
     assert restarted(server).complete == 0
 
 
-def test_a_folder_that_is_no_plan(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_plan(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match="expected the folder that cleanset study plan wrote"):
         StudyServer(tmp_path)
 

@@ -146,7 +146,7 @@ def test_a_plan_keeps_its_texts(export_folder: Path, attacked: Path, translation
         (lambda texts: texts.update(direction="down"), "direction: 'down'; expected"),
     ],
 )
-def test_texts_that_are_no_translation(
+def test_texts_that_are_not_a_translation(
     change: Callable[[dict[str, Any]], object], message: str, tmp_path: Path
 ) -> None:
     texts = yaml.safe_load(USUAL_TEXTS.read_text())

@@ -28,7 +28,7 @@ def test_several_values_are_the_last_axis() -> None:
     assert np.issubdtype(found.dtype, np.integer)
 
 
-def test_missing_cells_are_named() -> None:
+def test_missing_cells_are_reported() -> None:
     table = rows()
     cells = "image a corruption fog severity 1, image b corruption snow severity 2"
     with pytest.raises(CleansetError, match=f"2 of 8 cells are missing: {cells}; expected"):
@@ -39,7 +39,7 @@ def test_missing_cells_are_named() -> None:
         cube(rows()[:0], AXES, np.zeros(0))
 
 
-def test_cells_that_are_there_twice_are_named() -> None:
+def test_cells_that_are_there_twice_are_reported() -> None:
     table = pd.concat([rows(), rows()[:1]])
     with pytest.raises(
         CleansetError, match="1 of 8 cells are there more than once: image a corruption snow severity 2"

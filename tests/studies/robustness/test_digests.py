@@ -115,7 +115,7 @@ def test_taken_digests_are_those_of_the_stage(sources: Sources, tmp_path: Path) 
     assert not (tmp_path / "shards").exists()
 
 
-def test_an_image_that_has_changed_is_named(sources: Sources) -> None:
+def test_an_image_that_has_changed_is_reported(sources: Sources) -> None:
     run = digest_run(sources, 1)
     path = sources.files["2.png"].path
     path.write_bytes(path.read_bytes() + b" ")

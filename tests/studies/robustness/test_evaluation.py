@@ -408,7 +408,7 @@ def test_the_documented_lines_of_imagenet_c_bar(edition: Edition, repository: Pa
         ),
     ],
 )
-def test_what_is_wrong_is_named(
+def test_what_is_wrong_is_reported(
     edition: Edition, tmp_path: Path, models: list[str], images_of: str, params: dict[str, object] | None, message: str
 ) -> None:
     path = params_file(tmp_path, **params) if params else None
@@ -635,7 +635,7 @@ ROOM = [0]
 
 @pytest.mark.long
 @pytest.mark.parametrize("room", [0, 1])
-def test_a_network_that_does_not_fit_into_memory_is_named(edition: Edition, tmp_path: Path, room: int) -> None:
+def test_a_network_that_does_not_fit_into_memory_is_reported(edition: Edition, tmp_path: Path, room: int) -> None:
     """For clean images, and for changed ones, which come after them."""
     opened = OpenedStudy.read(study_of(edition))
     plan = opened.plan(family_named("corruptions"))
@@ -674,7 +674,7 @@ def test_shards_of_other_libraries_are_not_continued(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.exhaustive
-def test_a_killed_stage_goes_on_where_it_was(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_stage_continues_where_it_was(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was finished is not computed again, and the answers are the same bytes."""
     study, whole = Study(edition.folder / "studies" / "killed"), study_of(edition)
     study.folder.mkdir()

@@ -46,7 +46,7 @@ def test_whole_tables_are_read(folder: Path) -> None:
         ),
     ],
 )
-def test_a_damaged_table_is_named(folder: Path, data: bytes | None, message: str) -> None:
+def test_a_damaged_table_is_reported(folder: Path, data: bytes | None, message: str) -> None:
     path = folder / "errors_by_severity.csv"
     path.unlink() if data is None else path.write_bytes(data)
     with pytest.raises(CleansetError) as error:

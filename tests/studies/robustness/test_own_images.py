@@ -77,7 +77,7 @@ def test_robustness_is_measured_without_a_reference(own: Edition, folder: Path) 
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_a_model_that_draws_is_named(own: Edition, folder: Path) -> None:
+def test_a_model_that_draws_is_reported(own: Edition, folder: Path) -> None:
     """Dropout that was left in training, compared with a network without."""
     code, shown, _ = evaluate(folder, own.export("images"), "--model", "threes:dropping")
     assert (code, shown.count("is not deterministic")) == (0, 1)

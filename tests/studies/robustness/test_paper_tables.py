@@ -124,7 +124,7 @@ def test_what_latex_escapes() -> None:
         ("corruptions", None, "all", "csv", "unknown selection 'all'; expected one of union, own"),
     ],
 )
-def test_what_is_not_there_is_named(
+def test_what_is_not_there_is_reported(
     folder: Path, family: str, measure: str | None, selection: str | None, form: str, message: str
 ) -> None:
     with pytest.raises(CleansetError, match=message):

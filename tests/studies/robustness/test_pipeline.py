@@ -384,7 +384,7 @@ def test_the_scenarios_page_has_the_size_of_the_models_and_of_the_images(studied
         assert metric(studied, "score_as_published", "scenarios", MEASURED)[role] == pytest.approx(expected, abs=2e-4)
 
 
-def test_a_published_top1_stands_beside_score(studied: Checkout, tmp_path: Path) -> None:
+def test_a_published_top1_is_next_to_score(studied: Checkout, tmp_path: Path) -> None:
     clone = studied.clone(tmp_path / "cleanset")
     (clone.folder / "data" / "export").symlink_to(studied.folder / "data" / "export")
     (clone.folder / STUDY / "data").symlink_to(studied.folder / STUDY / "data")

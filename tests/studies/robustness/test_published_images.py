@@ -211,7 +211,7 @@ def test_the_benchmark_of_a_notice(names: list[str], benchmark: str) -> None:
         assert f"No official {benchmark} numbers: a subset" in notice(family, made, images, imagenet())
 
 
-def test_surplus_images_are_said(sources: Sources, capsys: pytest.CaptureFixture[str]) -> None:
+def test_surplus_images_are_reported(sources: Sources, capsys: pytest.CaptureFixture[str]) -> None:
     """Files of no image that is measured, in all places together."""
     written(sources, lossless, ".png")
     read(sources)
@@ -291,7 +291,7 @@ def remove(path: str) -> Callable[[Path], None]:
         ),
     ],
 )
-def test_what_a_folder_lacks_is_named(sources: Sources, spoil: Callable[[Path], None], message: str) -> None:
+def test_what_a_folder_lacks_is_reported(sources: Sources, spoil: Callable[[Path], None], message: str) -> None:
     written(sources, lossless, ".JPEG")
     spoil(sources.study.folder / "published")
     with pytest.raises(CleansetError) as error:
@@ -528,7 +528,7 @@ def test_names_that_a_file_may_not_match_by(sources: Sources) -> None:
                 read(one, "scenarios", names=["rain"])
 
 
-def test_another_video_under_the_same_path_is_read_anew(sources: Sources, videos: Path) -> None:
+def test_another_video_under_the_same_path_is_read_again(sources: Sources, videos: Path) -> None:
     """The frames of the last video are kept, as they follow each other."""
     path = videos / "translate" / "n01443537" / "ILSVRC2012_val_00000002.mp4"
     _, changed = read(sources, "perturbations")

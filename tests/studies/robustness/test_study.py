@@ -158,7 +158,7 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("attack: {images: 7}", "unknown key 'attack'; expected images, jpeg, seed"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_what_is_wrong_is_reported(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(CleansetError) as error:
         read_study_params(study(tmp_path, text + "\n"), ROLES, imagenet())
     assert message in str(error.value)
@@ -173,7 +173,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
         ("scenarios", SCENARIOS, SCENARIO_GROUPS),
     ],
 )
-def test_an_unknown_name_is_told_with_the_whole_list(
+def test_an_unknown_name_is_reported_with_the_whole_list(
     tmp_path: Path, section: str, known: tuple[str, ...], groups: dict[str, tuple[str, ...]]
 ) -> None:
     with pytest.raises(CleansetError) as error:
@@ -229,7 +229,7 @@ def test_the_logit_of_an_images_class() -> None:
 
 
 @pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
-def test_a_logit_that_is_no_number(broken: float) -> None:
+def test_a_logit_that_is_not_a_number(broken: float) -> None:
     logits = np.zeros((2, 1000))
     logits[1, 4] = broken
     with pytest.raises(ValueError, match=r"^a logit is NaN or infinite$"):

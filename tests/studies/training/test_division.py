@@ -51,7 +51,7 @@ def test_another_seed_divides_otherwise() -> None:
     assert fold_numbers(images_of(CLASSES), 3, 1).tolist() != fold_numbers(images_of(CLASSES), 3, 0).tolist()
 
 
-def test_a_class_with_fewer_images_than_folds_is_named() -> None:
+def test_a_class_with_fewer_images_than_folds_is_reported() -> None:
     with pytest.raises(
         CleansetError, match=r"^n01443537: 5 images to train on; expected at least 6, one for each fold"
     ):
@@ -114,7 +114,7 @@ def test_folds_set_aside_other_images() -> None:
     assert one != set_aside(images, imagenet(), 1, "fold_01")[1]["file"].tolist()
 
 
-def test_a_class_of_which_nothing_would_be_left_is_named() -> None:
+def test_a_class_of_which_nothing_would_be_left_is_reported() -> None:
     with pytest.raises(
         CleansetError,
         match=r"^n01440764: 1 image to train on; expected at least 2, one of them to validate on in fold_02",
@@ -156,7 +156,7 @@ def test_groups_of_one_image_are_divided_as_images_are() -> None:
     assert there.drop(columns="group").equals(folds_table(files, images_of(CLASSES), 3, 0))
 
 
-def test_a_class_with_fewer_groups_than_folds_is_named() -> None:
+def test_a_class_with_fewer_groups_than_folds_is_reported() -> None:
     groups = ["a", "a", "b", "b", "b", *"cdefgh"]
     with pytest.raises(
         CleansetError, match=r"^n01443537: 2 groups to train on; expected at least 3, one for each fold"

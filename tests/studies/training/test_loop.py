@@ -246,7 +246,7 @@ EMPTY: TrainingState = {
 }  # fmt: skip
 
 
-def test_inner_settings_are_named(tmp_path: Path) -> None:
+def test_inner_settings_are_reported(tmp_path: Path) -> None:
     StateFolder(tmp_path, {"settings": {"network": {"name": "a"}}, "seed": 0}).save(EMPTY)
     with pytest.raises(CleansetError, match=r"begun with network.name 'a', now 'b'; expected the same settings"):
         StateFolder(tmp_path, {"settings": {"network": {"name": "b"}}, "seed": 0}).load()

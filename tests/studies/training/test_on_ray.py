@@ -126,7 +126,7 @@ def test_ray_continues_what_this_machine_has_begun(study: TrainingStudy, local: 
     assert results(study, "one") == results(local, "one")
 
 
-def test_a_run_that_fails_is_told(study: TrainingStudy) -> None:
+def test_a_run_that_fails_is_reported(study: TrainingStudy) -> None:
     write_params(study, {"engine": "ray"}, one={"network": {"name": "resnet5"}})
     with pytest.raises(CleansetError, match=r"^timm:'resnet5': no such network; expected a name of timm"):
         train.run(study, "one")

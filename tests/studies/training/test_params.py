@@ -211,7 +211,7 @@ def test_what_is_refused_in_a_matrix(tmp_path: Path, matrix: dict[str, Any], mes
     assert "\n" not in str(raised.value)
 
 
-def test_an_unknown_run_is_named(tmp_path: Path) -> None:
+def test_an_unknown_run_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match="unknown run 'two'; expected one of one"):
         read(tmp_path).run("two")
 
@@ -227,7 +227,7 @@ def test_the_length_of_a_step() -> None:
     assert Adversarial(eps=0.1, step=0.02).length == pytest.approx(0.02)
 
 
-def test_what_is_kept_is_said() -> None:
+def test_what_is_kept_is_reported() -> None:
     attacked = {"recipe": "adversarial", "adversarial": {"warm_up_epochs": 1}}
     assert run().kept == "the smallest loss on images set aside"
     assert run(keep="last").kept == "the last epoch"
@@ -258,7 +258,7 @@ def test_every_operation_has_its_corruptions() -> None:
     assert not any(Augmix().operations.values())
 
 
-def test_an_operation_without_its_corruptions_is_named() -> None:
+def test_an_operation_without_its_corruptions_is_reported() -> None:
     mixed = {"recipe": "augmix", "augmix": {"all_ops": True}}
     message = "Contrast amounts to the test corruption contrast; expected trained_on"
     with pytest.raises(ValidationError, match=message):

@@ -40,7 +40,7 @@ def study_of(checkout: Checkout) -> TrainingStudy:
     return TrainingStudy(checkout.folder / "studies" / "training")
 
 
-def test_runs_beside_each_other(checkout: Checkout, repository: Path) -> None:
+def test_runs_next_to_each_other(checkout: Checkout, repository: Path) -> None:
     """DVC takes the runs of a grid over, and trains the others; the lock is the one that it writes by itself."""
     study = study_of(checkout)
     lock = study.folder / "dvc.lock"

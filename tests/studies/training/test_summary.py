@@ -143,7 +143,7 @@ def test_a_tile_that_is_missing(tmp_path: Path) -> None:
         stage.run(found)
 
 
-def test_costs_lie_beside_the_report(study: TrainingStudy) -> None:
+def test_costs_lie_next_to_the_report(study: TrainingStudy) -> None:
     """Those of every fold whose training left them, with the rate of the fastest run alike by theirs."""
     costs = pd.read_csv(study.costs / "costs.csv").set_index(["run", "fold"])
     assert costs.loc[("ex1", "fold_01"), "network":].to_dict() == {
@@ -180,7 +180,7 @@ def test_the_same_inputs_give_the_same_bytes(study: TrainingStudy, tmp_path: Pat
 
 
 @pytest.mark.long
-def test_studies_beside_it_are_linked_from_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_studies_next_to_it_are_linked_from_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where DVC runs the stage."""
     made = finished_study(tmp_path)
     beside = made.folder.parent / "robustness"
@@ -193,7 +193,7 @@ def test_studies_beside_it_are_linked_from_its_own_folder(tmp_path: Path, monkey
 
 
 @pytest.mark.long
-def test_a_run_that_is_not_trained_is_named(tmp_path: Path) -> None:
+def test_a_run_that_is_not_trained_is_reported(tmp_path: Path) -> None:
     from shutil import rmtree
 
     found = finished_study(tmp_path)

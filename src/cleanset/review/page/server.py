@@ -477,6 +477,6 @@ def build(session_of: Callable[[Request], Session], lock: asyncio.Lock) -> None:
         class_index = session.library.classes.indices.get(request.query_params.get("class", ""))
         async with lock:
             if not session.unsettled():  # what others wrote since the last round may ask for something
-                with suppress(CleansetError, OSError):  # of a table that is being written; a class tells its own
+                with suppress(CleansetError, OSError):  # of a table that is being written; a class reports its own
                     await asyncio.to_thread(session.refresh)
             TabElements(session, lock, class_index)

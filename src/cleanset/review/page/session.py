@@ -92,8 +92,8 @@ class SessionState:
 
     told_about_text: bool = False
     told_about_dvc: bool = False
-    """Whether a tab has been told of the `dvc repro` that is running."""
-    """Whether a tab has told that no text is looked for."""
+    """Whether a tab has reported the `dvc repro` that is running."""
+    """Whether a tab has reported that text detection is off."""
 
 
 @dataclass(frozen=True, slots=True)

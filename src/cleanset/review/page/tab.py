@@ -41,7 +41,7 @@ class Tab(VerdictsOfTab):
     # Keys
 
     def press(self, sent: ReviewKey) -> None:
-        """Carry out the action that a key has in this mode, or tell that it has none."""
+        """Carry out the action that a key has in this mode, or report that it has none."""
         self.pressed += 1
         if self.mode in TYPING:
             return  # typed text, not a command

@@ -183,7 +183,7 @@ class VerdictsOfTab(ShownClass):
         if image is not None and own is not None and isinstance(own.verdict, Rejected):
             self._guess = guess
             class_index, image_id = image
-            self.history.shown[image_id] = own  # the last notice told it
+            self.history.shown[image_id] = own  # the last notice reported it
             self.history.write(class_index, {image_id: replace(own, verdict=Rejected(reason))})
             self.notice = Notice(
                 f"{self.session.library.classes.names[class_index].name}: the reason is now {reason_in_words(reason)}."
@@ -281,7 +281,7 @@ class VerdictsOfTab(ShownClass):
         draft = self.draft
         self.notice = None
         self.draft = None
-        self.unread.begin(None)  # what was told before the dialog could be read in it
+        self.unread.begin(None)  # what was reported before the dialog could be read in it
         self.close()
         if text is None:
             return

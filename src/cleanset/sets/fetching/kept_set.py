@@ -251,7 +251,7 @@ def _age_seconds(part: Path) -> float:
 
 
 def short_name(*parts: str) -> str:
-    """A name in the cache for an address and what else tells it from others."""
+    """A name in the cache for an address and what else distinguishes it."""
     return sha256("\n".join(parts).encode())[:16]
 
 

@@ -45,7 +45,7 @@ _OPTIONS = (
 _IS_REDIRECTED = re.compile(r"returned error: 30[12378]")
 _REFS = "/info/refs?service=git-upload-pack"
 _PREFIX = re.compile(r"^(fatal|error|remote|ssh): *")
-# lines that git adds to any failure, and that tell nothing about the cause
+# lines that git adds to any failure, and that explain nothing
 _BOILERPLATE = ("warning:", "Please make sure you have", "and the repository exists")
 # what git says of a disk that it cannot write
 _DISK_ERRORS = {

@@ -268,7 +268,7 @@ def _check_further_reviews(chosen: SelectedImages, source: SourceImages) -> None
         data, facts = source.read(image_id)
         rows.append((image_id, [class_index], sha256(data), facts.width, facts.height))
     index = pd.DataFrame(rows, columns=["image_id", "real_classes", "sha256", "width", "height"])
-    # an id names the image here whatever was verified; if nothing was, card and manifest say so
+    # an id names the image here whatever was verified; if nothing was, card and manifest state it
     check_reviews(votes, index, imagenet(), chosen.params.review.min_crop_pixels, official_images=True)
 
 
@@ -301,7 +301,7 @@ def kept_set(choice: PublishedChoice, images: Path, digests: Path | None = None,
     source = SourceImages(images, digests)
     chosen = select_images(choice)
     home = cache_folder() / "published" / _key(chosen, source)
-    # libraries that cache by a folder's name are to tell two sets apart
+    # libraries that cache by a folder's name are to distinguish two sets
     whole = home / f"{choice.model}-{home.name}"
     if not force and _is_whole(whole):
         return whole

@@ -112,7 +112,7 @@ class Result:
 
     `center`: the image in whose ball it is, where the attack did not begin with the image itself. `seed`: of the
     draws for it, or for its group. `notices`: remarks of an attack's library. `broken_at`: the step that first found a
-    success, if one did. `is_converged`: whether more steps than asked for changed nothing; None: not told.
+    success, if one did. `is_converged`: whether more steps than asked for changed nothing; None: unknown.
     """
 
     candidate: PixelPlanes

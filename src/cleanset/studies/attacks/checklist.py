@@ -1,7 +1,7 @@
 """The checklist of N. Carlini et al., "On Evaluating Adversarial Robustness" (2019), section 5, for a run of attacks.
 
 Each point is answered by what the run measured or by its settings: seen, with the numbers that show it; not seen; or it
-cannot be told, because too little was broken to tell, or because no run knows it, with what is known of it.
+undecided, because too little was broken to tell, or because no run knows it, with what is known of it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from cleanset.studies.attacks.signs import SeenSign
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.attacks.warnings import WarningRecord
 
-State = Literal["seen", "not seen", "cannot be told", "does not apply"]
+State = Literal["seen", "not seen", "undecided", "does not apply"]
 
 MIN_CONVERGED = 0.95
 """Smallest share of the images whose search more steps no longer changed, for an attack that has converged."""
@@ -95,19 +95,19 @@ class Evidence:
     def without(self, *signs: str) -> tuple[State, str]:
         """ "seen" if all of the signs were looked for and none was found."""
         if self.record is None:
-            return "cannot be told", "signs of gradient masking were not looked for"
+            return "undecided", "signs of gradient masking were not looked for"
         if seen := self.seen(*signs):
             return "not seen", "; ".join(each.text for each in seen)
         if unclear := [each for each in self.record.not_told if each.sign in signs]:
-            return "cannot be told", unclear[0].text
+            return "undecided", unclear[0].text
         return "seen", f"no sign against it on {self.record.images} images"
 
     def is_more(self, larger: int, smaller: int, text: str, *signs: str) -> tuple[State, str]:
-        """Seen where a number is larger than another, too, as `text` says; without a difference it cannot be told."""
+        """Seen where a number is larger than another, too, as `text` says; without a difference it is undecided."""
         state, why = self.without(*signs)
         if state != "seen":
             return state, f"{text}: {why}"
-        return "seen" if larger > smaller else "not seen" if larger < smaller else "cannot be told", text
+        return "seen" if larger > smaller else "not seen" if larger < smaller else "undecided", text
 
 
 Answer = Callable[[Evidence], tuple[State, str]]
@@ -130,7 +130,7 @@ def _adaptive(of: Evidence) -> tuple[State, str]:
 
 
 def _released(of: Evidence) -> tuple[State, str]:
-    return "cannot be told", f"whether {of.model} is published is not known; records have the digest of its weights"
+    return "undecided", f"whether {of.model} is published is not known; records have the digest of its weights"
 
 
 def _clean(of: Evidence) -> tuple[State, str]:
@@ -144,7 +144,7 @@ def _clean(of: Evidence) -> tuple[State, str]:
 def _iterative(of: Evidence) -> tuple[State, str]:
     found = of.baselines
     if found is None:
-        return "cannot be told", of.without("fewer_steps_better")[1]
+        return "undecided", of.without("fewer_steps_better")[1]
     steps = [each for each in found.by_search if each.search.startswith("pgd of")]
     text = f"of {found.images} images, {join_names([f'{each.search} breaks {each.broken}' for each in steps])}"
     return of.is_more(steps[0].broken, steps[-1].broken, text, "fewer_steps_better")
@@ -153,7 +153,7 @@ def _iterative(of: Evidence) -> tuple[State, str]:
 def _larger_balls(of: Evidence) -> tuple[State, str]:
     found = of.baselines
     if found is None:
-        return "cannot be told", of.without("smaller_ball_better")[1]
+        return "undecided", of.without("smaller_ball_better")[1]
     # the whole cube is another point
     inside = [each.broken for each in found.by_radius if each.eps < WHOLE_CUBE] or [0]
     return of.is_more(inside[-1], inside[0], found.texts()[0], "smaller_ball_better", "larger_balls_alike")
@@ -163,7 +163,7 @@ def _own_attacks(of: Evidence) -> tuple[State, str]:
     found = of.baselines
     signs = ("black_box_better", "transfer_beats_gradient", "noise_better")
     if found is None:
-        return "cannot be told", of.without(*signs)[1]
+        return "undecided", of.without(*signs)[1]
     first = found.by_search[0]
     others = [each for each in found.by_search if not each.search.startswith("pgd ")]
     text = join_names([f"{each.search} breaks {each.broken}" for each in (first, *others)])
@@ -173,7 +173,7 @@ def _own_attacks(of: Evidence) -> tuple[State, str]:
 def _large_balls(of: Evidence) -> tuple[State, str]:
     found = of.baselines
     if found is None:
-        return "cannot be told", of.without("whole_cube_withstood")[1]
+        return "undecided", of.without("whole_cube_withstood")[1]
     last = found.by_radius[-1]
     return (
         "seen" if last.broken == found.images else "not seen",
@@ -235,12 +235,12 @@ def _differentiable(of: Evidence) -> tuple[State, str]:
 def _converged(of: Evidence) -> tuple[State, str]:
     found = {name: each for name in of.attacks if (each := of.measure(name, "converged")) is not None}
     if not found:
-        return "cannot be told", "no attack tells whether it has converged"
+        return "undecided", "no attack reports whether it has converged"
     text = ", ".join(f"{name} on {percent(each.value, 1)} of {each.images} images" for name, each in found.items())
     idle = [name for name in found if (success := of.measure(name, "success")) is None or not success.value]
     if idle:
         # a search that leads nowhere stops, too
-        return "cannot be told", f"{text}; {join_names(idle)} breaks no image"
+        return "undecided", f"{text}; {join_names(idle)} breaks no image"
     return "seen" if all(each.value >= MIN_CONVERGED for each in found.values()) else "not seen", text
 
 
@@ -257,7 +257,7 @@ def _random_offset(of: Evidence) -> tuple[State, str]:
 def _prior_work(of: Evidence) -> tuple[State, str]:
     others = [model for model in of.models if model != of.model]
     beside = f"attacked with it: {join_names(others)}" if others else "no other model was attacked with it"
-    return "cannot be told", beside
+    return "undecided", beside
 
 
 def _broader(of: Evidence) -> tuple[State, str]:

@@ -143,7 +143,7 @@ class GivenAttack(CustomAttack):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def code(self) -> str:
-        """A digest of its source and its settings, as far as Python can tell them."""
+        """A digest of its source and its settings, as far as Python knows them."""
         kind = self.given if hasattr(self.given, "__code__") or inspect.isclass(self.given) else type(self.given)
         try:
             source = inspect.getsource(kind)

@@ -28,7 +28,7 @@ MEANING_OF_SHARES = (
     "robust: the share of the images that is classified correctly and that no attack of this threat model breaks, of "
     "images that each of them was tried on. ≤: an upper bound, as not every attack was tried on each of these images, "
     "or none followed the gradient. success: of the images that are classified correctly, those that the attack "
-    "breaks. Intervals are Wilson's, 95 %. a to b: signs below tell that attacks cannot be trusted on the model; a has "
+    "breaks. Intervals are Wilson's, 95 %. a to b: signs below show that attacks cannot be trusted on the model; a has "
     "the images that withstood although attacks can be trusted, b all that withstood. distance: the mean that the "
     "attacks reached, in their norm. converged: the share of the images whose search more steps no longer changed."
 )
@@ -64,7 +64,7 @@ class SignLine(NamedTuple):
 
 
 def _signs(evaluated: AttackedModels, model: str) -> Iterator[SignLine]:
-    """What the probe found on a model, the signs that it saw, and those that cannot be told."""
+    """What the probe found on a model, the signs that it saw, and those that are undecided."""
     record = evaluated.warnings[model]
     error = _clean_error(evaluated, model)
     if error is not None and error.value == 1:
@@ -82,7 +82,7 @@ def _signs(evaluated: AttackedModels, model: str) -> Iterator[SignLine]:
     for each in record.warnings:
         yield SignLine(f"{model}: {each.sign}: {each.text}", is_problem=True)
     for each in record.not_told:
-        yield SignLine(f"{model}: {each.sign} cannot be told: {each.text}")
+        yield SignLine(f"{model}: {each.sign} is undecided: {each.text}")
 
 
 def page_of(evaluated: AttackedModels) -> str:

@@ -76,7 +76,7 @@ def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], *, i
             flags = (np.stack(logits).argmax(axis=1) == labels) == (name == ITSELF)
             verdicts += int((flags != table[flag].to_numpy(bool)).sum())
             table[column], table[flag] = [each.astype(np.float32).tolist() for each in logits], flags
-    # the fresh verdicts are told first: they are what changes numbers
+    # the fresh verdicts are reported first: they are what changes numbers
     seen = _other_answers(stored, anew, verdicts) or seen or before
     for attack, table, record in zip(attacks, tables, records, strict=True):
         attack.save(table, record | {SETTLED: None if seen is None else asdict(seen)})

@@ -67,7 +67,7 @@ FEW_STEPS = (1, 5)
 
 
 class Probed(NamedTuple):
-    """The signs that were seen, and those that cannot be told; the searches by name, and the baselines next to them."""
+    """The signs that were seen, and those that are undecided; the searches by name, and the baselines next to them."""
 
     seen: list[SeenSign]
     not_told: list[SeenSign]
@@ -139,7 +139,7 @@ def _success(searches: Mapping[T, Tries]) -> dict[T, Flags]:
 
 
 def of_command(network: "PixelNetwork", subjects: Sequence[Subject], repeats: int = 3) -> Probed:
-    """The signs that show in classes alone: other answers to the same images. All others cannot be told."""
+    """The signs that show in classes alone: other answers to the same images. All others are undecided."""
     answers = [_answers(network, subjects) for _ in range(repeats)]
     text = "a command answers with classes alone"
     unclear = [SeenSign(sign, text) for sign in SIGNS if sign not in ("random_answers", "depends_on_others")]
@@ -176,7 +176,7 @@ def of_answers(network: "PixelNetwork", groups: Sequence[Sequence[Subject]], rep
 
 
 class Near(NamedTuple):
-    """The signs in answers near the images: those that were seen, and those that cannot be told."""
+    """The signs in answers near the images: those that were seen, and those that are undecided."""
 
     seen: list[SeenSign]
     not_told: list[SeenSign]

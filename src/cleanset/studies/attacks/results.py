@@ -62,8 +62,8 @@ _COLUMNS: dict[str, Any] = {
     "lpips": nullable(LEARNED),  # null: not measured
     "from_center": nullable(DISTANCE),  # in the attack's norm, from what its ball is around; null: no ball
     "notices": NOTICE_TEXTS,  # of the attack's library
-    "broken_at": nullable(STEP),  # the step of the search that first found a success; null: none, or not told
-    "is_converged": nullable(FLAG),  # whether further steps changed nothing; null: not told
+    "broken_at": nullable(STEP),  # the step of the search that first found a success; null: none, or unknown
+    "is_converged": nullable(FLAG),  # whether further steps changed nothing; null: unknown
 }
 ATTACKED = Table(key=("file",), file=FILE, image_id=IMAGE_ID, png=FILE, **_COLUMNS)
 """`png`: where it is next to the table."""
@@ -98,7 +98,7 @@ PROBLEMS = {
     **dict.fromkeys(("clean_accuracy", "clean_error", "error", "queries"), NO_IMAGE),
     **dict.fromkeys(DISTANCES, NO_SUCCESS),
     "success": "no image is classified correctly",
-    "converged": "the attack does not tell it, or no image is classified correctly",
+    "converged": "the attack does not report it, or no image is classified correctly",
     "reached": NO_BALL,
     "robust_accuracy": f"bounds alone are known: {NO_GRADIENT}, or there are signs of gradient masking",
     "robust_low": NO_GRADIENT,
@@ -130,7 +130,7 @@ def attack_measures(
     `ssim`, `lpips` (to the image; LPIPS where it was measured) and `from_center` (in the attack's norm, to the center
     of its ball): the means of the successes. `reached`: the mean of `from_center` over all images that the model
     classified correctly, successes or not. `converged`: of these, those whose search more steps no longer changed,
-    where the attack tells it.
+    if the attack reports it.
 
     Intervals of shares are Wilson's, intervals of means from a bootstrap, both by groups if images have groups; a
     constant mean lacks one. The resamples of the same images are the same for all attacks and models.

@@ -96,7 +96,7 @@ MIN_COMPARED = 5
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class SeenSign:
-    """A sign that was seen, or that cannot be told, by its name, with the evidence as a sentence.
+    """A sign that was seen, or that is undecided, by its name, with the evidence as a sentence.
 
     `images`: the images whose gradient is not to be trusted for it, by file; None: all.
     """
@@ -167,7 +167,7 @@ def misleading_gradient(
 
     `unexplained` may be NaN, where rounding hides it. Both are of shape (images,), or (places near them, images).
     """
-    text = "have a gradient that does not tell how steps along it change the answer"
+    text = "have a gradient that does not predict how steps along it change the answer"
     is_misled = (kept < MIN_KEPT) | (unexplained > MAX_UNEXPLAINED)
     return _of_images("misleading_gradient", _anywhere(is_misled), names, text)
 
@@ -289,7 +289,7 @@ def smaller_ball_better(success: Mapping[float, Flags], names: Sequence[str]) ->
 def larger_balls_alike(success: Mapping[float, Flags], correct: Flags, names: Sequence[str]) -> SeenSign | None:
     """The sign of the images that PGD leaves, though it breaks some in the smallest ball and no more in larger ones.
 
-    The whole cube is left out. Where PGD breaks none, nothing can be told (`nothing_broken`).
+    The whole cube is left out. Where PGD breaks none, nothing is decided (`nothing_broken`).
     """
     broken = _by_radius(success)[:-1]
     counts = broken.sum(axis=1)
@@ -300,7 +300,7 @@ def larger_balls_alike(success: Mapping[float, Flags], correct: Flags, names: Se
 
 
 def nothing_broken(success: Mapping[float, Flags], correct: Flags) -> list[SeenSign]:
-    """The signs that cannot be told: PGD breaks no image in any ball but the whole cube."""
+    """The signs that are undecided: PGD breaks no image in any ball but the whole cube."""
     broken = _by_radius(success)[:-1]
     if broken.any() or not correct.any():
         return []
@@ -323,7 +323,7 @@ def whole_cube_withstood(success: Mapping[float, Flags], correct: Flags, names: 
 def noise_better(noise: Flags, white: Flags, correct: Flags, names: Sequence[str]) -> SeenSign | None:
     """The sign that random points of the ball break images that PGD does not, or as many as PGD.
 
-    As many tell something of MIN_COMPARED images or more alone, and only where PGD leaves some.
+    A count means something only for MIN_COMPARED images or more, and only if PGD leaves some.
     """
     found = int(noise.sum())
     if found >= max(int(white.sum()), MIN_COMPARED) and (correct & ~white).any():
@@ -333,7 +333,7 @@ def noise_better(noise: Flags, white: Flags, correct: Flags, names: Sequence[str
 
 
 def nothing_learnt(white: Flags, correct: Flags, transferred: Mapping[str, Flags]) -> list[SeenSign]:
-    """The sign that cannot be told: no image made on another model succeeds, though images are left to succeed on."""
+    """The sign that is undecided: no image made on another model succeeds, though images are left to succeed on."""
     if not transferred or any(flags.any() for flags in transferred.values()) or not is_better(correct, white):
         return []
     text = f"no image made on another model ({join_names(transferred)}) succeeds, from which nothing is learnt"
@@ -341,7 +341,7 @@ def nothing_learnt(white: Flags, correct: Flags, transferred: Mapping[str, Flags
 
 
 def not_told(correct: int, has_others: bool) -> list[SeenSign]:
-    """The signs that cannot be told: with too few correctly classified images, or without another model."""
+    """The signs that are undecided: with too few correctly classified images, or without another model."""
     few = f"{correct} images are classified correctly; two attacks are compared on {MIN_COMPARED} or more"
     if correct < MIN_COMPARED:
         return [SeenSign(sign, few) for sign in COMPARED]

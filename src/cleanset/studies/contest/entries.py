@@ -180,7 +180,7 @@ class DefenceRun(Section):
 
     `model`: the digest of the model's entry in the edition's params.yaml; None for a program. `images_per_minute`: over
     published images alone, rounded down to two digits. `eligibility`: counts on the published list. `unpublished`:
-    whether it is eligible on the other one, and no more, since any count would tell of single images. `answers`: by
+    whether it is eligible on the other one, and no more, since any count would reveal single images. `answers`: by
     SHA-256 of the image, the name of a group or `abstain`.
     """
 

@@ -177,7 +177,7 @@ def nameless_copy(path: Path, folder: Path) -> str:
     """Write an image into a folder of its own, under a name drawn again, which is returned.
 
     All are PPMs of one size and time, scaled without cropping: neither name, kind, size, date nor metadata of a file
-    tells where the image comes from.
+    reveals where the image comes from.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()

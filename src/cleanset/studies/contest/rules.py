@@ -87,7 +87,7 @@ class ContestLimits(Section):
     """Days for appeals, from the day on which the last judge that is needed has answered."""
 
     defences: Count = 10
-    """The most defences of a team: each run tells something of the unpublished list."""
+    """The most defences of a team: each run reveals something of the unpublished list."""
 
     unbroken_days: Annotated[int, Field(ge=1, le=3650)] = 90
     """Days until a staked defence wins."""

@@ -225,7 +225,7 @@ class RemlProblem:
         self._images = _Images(y, person, self.people, image, modified)
         self.types = [_Type(y[of], person[of], self.people, image[of]) for of in (~modified, modified)]
         self.images = sum(int(each.images.sum()) for each in self.types)
-        # with one rating for each person or image, its effect and the residual cannot be told apart
+        # with one rating for each person or image, its effect and the residual cannot be separated
         if len(y) <= max(self.people, self.images):
             raise CleansetError(
                 f"the ratings: {len(y)} of {self.people} people and {self.images} images; expected more ratings than "
@@ -470,7 +470,7 @@ def fit(
     """Fit the model to ratings, each with its person, its image, and the type of the image.
 
     Images of the two types with the same name are different images. Raises CleansetError if one of the types has no
-    ratings, or if people, images or ratings are too few to tell the variances apart.
+    ratings, or if people, images or ratings are too few to separate the variances.
     """
     problem = RemlProblem(
         np.asarray(ratings, np.float64), people, images, np.asarray(modified, bool), slopes=random == "slopes"

@@ -84,7 +84,7 @@ Address = Annotated[str, Field(pattern=r"^https?://[!-~]+$")]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndAddresses:
-    """Addresses to which people return at an end; None: they are told, and may close the page."""
+    """Addresses to which people return at an end; None: a text informs them, and they may close the page."""
 
     completion: Address | None = None
     """After the whole list."""

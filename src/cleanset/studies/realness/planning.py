@@ -139,7 +139,7 @@ def shown_image(image: Image.Image, size: Size) -> Image.Image:
 def plain_png(image: Image.Image) -> bytes:
     """PNG of an image without compression: all images of one size in pixels have the same number of bytes.
 
-    Noise and other changes compress badly, so that the length of a compressed file tells which images are modified.
+    Noise and other changes compress badly, so that the length of a compressed file reveals which images are modified.
     """
     out = io.BytesIO()
     image.save(out, format="PNG", compress_level=0)

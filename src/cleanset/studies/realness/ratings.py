@@ -225,7 +225,7 @@ def read_ratings(
     revised = 0
     published = 0
     for name, text in sorted(texts.items()):
-        # the header tells the files of the page from those of published studies
+        # the header distinguishes the files of the page from those of published studies
         is_page = _header(text, name)[: len(ANSWER_COLUMNS)] == ANSWER_COLUMNS
         if is_page and key is None:
             raise CleansetError(f"{name}: answers of the study's page; expected --plan with the folder of the plan")

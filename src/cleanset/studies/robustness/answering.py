@@ -90,7 +90,7 @@ class AnsweringModel:
     stem: str = ""
     """The stem of the files, if not the name."""
     is_sealed: bool = False
-    """Whether the record has its own fingerprint and the SHA-256 of the answers, which tell without DVC whether they
+    """Whether the record has its own fingerprint and the SHA-256 of the answers, which show without DVC whether they
     are finished."""
 
     def record(self, plan: ChangePlan) -> dict[str, object]:
@@ -440,7 +440,7 @@ class StudyModels:
             edition_classes=opened.images.edition_classes,
             answers=opened.answers,
             check=check_of_stored(edition, role, opened.classes) if is_stored and edition else None,
-            # the weights of a custom model do not tell all; outside DVC nothing else does
+            # the weights of a custom model do not determine all; outside DVC nothing else does
             identity=found.identity if not opened.is_study or isinstance(spec, ModuleModel) else "",
             stem=opened.stems.get(role, role),
             is_sealed=not opened.is_study,

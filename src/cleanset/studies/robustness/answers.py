@@ -153,7 +153,7 @@ def check_clean(
 
 
 def _digits(values: object) -> str:
-    """One value or several, float32 with the nine digits that tell any two apart."""
+    """One value or several, float32 with the nine digits that distinguish any two."""
     return " ".join(f"{value:.9g}" for value in np.atleast_1d(np.asarray(values)).tolist())
 
 

@@ -332,7 +332,7 @@ class ShownPixels:
             head, *lines = read_bytes(self.path).decode("utf-8", "replace").splitlines()
         except (FileNotFoundError, ValueError):  # ValueError: an empty file
             return None
-        # the head tells that these are the lines that were written
+        # the head shows that these are the lines that were written
         if head != self._head(lines):
             return None
         # from the right: only the name of a file may contain spaces

@@ -220,7 +220,7 @@ def save_missing(
 
 
 def _sources_before(path: Path, made_with: Mapping[str, object]) -> dict[str, list[str]]:
-    """The sources of the images that a record tells of. Raises CleansetError if it tells of something else."""
+    """The sources of the images in a record. Raises CleansetError if it is about something else."""
     record = parse_record(read_bytes(path), str(path), "what generated images were made with")
     sources = record.pop("images", None) if isinstance(record, dict) else None
     # through JSON, where tuples become lists

@@ -211,7 +211,7 @@ def video(path: Path, count: int) -> list[Pixels]:
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
     capture = cv2.VideoCapture(str(path), cv2.CAP_FFMPEG)
     try:
-        # one more than expected tells that there are more
+        # one more than expected shows that there are more
         while len(frames) <= count:
             is_read, frame = capture.read()
             if not is_read:

@@ -194,7 +194,7 @@ def read_fold(
         raise CleansetError(f"runs.{name}.classes: no training images of {missing}; expected classes that have some")
     if len(class_indices) < 2:
         raise CleansetError(
-            f"runs.{name}: training images of {len(class_indices)} class; expected at least two classes to tell apart"
+            f"runs.{name}: training images of {len(class_indices)} class; expected at least two classes"
         )
     return FoldData(
         inputs=inputs,

@@ -2,7 +2,7 @@
 // A plain script, since the study's page is also opened from the disk, where browsers load no modules.
 "use strict";
 {
-  // Keys that type nothing by themselves, and whose place tells what is meant: an accent to come, an input method.
+  // Keys that type nothing by themselves, and whose place shows what is meant: an accent to come, an input method.
   const UNKNOWN = new Set(["", "Dead", "Process", "Unidentified"]);
   globalThis.isUnknownKey = (key) => UNKNOWN.has(key);
 

@@ -119,7 +119,7 @@
     return isCut;
   };
 
-  // Shows an example as large as it is whole in its room, but at its own pixels at least; where only a part fits, `words` say so.
+  // Shows an example as large as it is whole in its room, but at its own pixels at least; `words`: the notice if only a part fits.
   globalThis.showExample = (frame, size, factor, room, words) => {
     const isCut = showAtPixels(frame, size, factor, room);
     const line = frame.parentElement.querySelector(".part");

@@ -107,14 +107,14 @@ setInterval(() => {
   if (isUnanswered() && window.socket?.connected && performance.now() - sentAt >= RESEND_MILLISECONDS) resend();
 }, 1000);
 
-// A lost connection is told as soon as a key waits for long, or nothing answers: the socket notices it much later.
+// A lost connection is reported as soon as a key waits for long, or nothing answers: the socket notices it much later.
 let isReached = true;
 async function reach() {
   const options = { method: "HEAD", cache: "no-store", signal: AbortSignal.timeout(SLOW_MILLISECONDS) };
   isReached = await fetch("web/seen.js", options).then(({ status }) => status < 500, () => false);
   tellConnection();
 }
-// Whether the page tells that the connection is lost, in a line over what it shows.
+// Whether the page reports a lost connection, in a line over what it shows.
 export const isLost = () => document.querySelector("#lost") !== null;
 function tellConnection() {
   const isSlow = isUnanswered() && performance.now() - emittedAt >= SLOW_MILLISECONDS;

@@ -150,7 +150,7 @@ def sampled(value: float) -> Sampled:
     return Sampled(value, np.full(3, value))
 
 
-def test_effective_robustness_is_what_lies_above_the_line() -> None:
+def test_effective_robustness_is_what_is_above_the_line() -> None:
     """Against a fit of numpy; a model on the line has none."""
     accuracies = [(0.6, 0.3), (0.7, 0.45), (0.8, 0.5)]
     logits = np.log([[a / (1 - a) for a in pair] for pair in accuracies])

@@ -23,7 +23,7 @@ from tests.studies.robustness.corruptions.test_measures import study
         ("alexnet", class_table([("cat", "cat"), ("dog", "dog"), ("owl", "owl")], "here"), False),
     ],
 )
-def test_published_models_are_shown_beside_mce_to_alexnet_on_imagenet(
+def test_published_models_are_shown_next_to_mce_to_alexnet_on_imagenet(
     monkeypatch: pytest.MonkeyPatch, reference: str, classes: ClassTable, *, is_shown: bool
 ) -> None:
     whole = study(reference)

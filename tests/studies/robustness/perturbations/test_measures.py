@@ -171,7 +171,7 @@ def test_answers_are_read() -> None:
     assert found[2, 1].tolist() == [11, 12, 13, 14, 15]
 
 
-def test_sequences_of_several_lengths_are_told_apart() -> None:
+def test_sequences_of_several_lengths_are_distinguished() -> None:
     """Of each perturbation its own frames, after the clean and the unchanged image."""
     changes = [(CLEAN, 0), (UNCHANGED, 0), *Perturbations(names=["translate", "snow"]).changes()]
     answers = pd.DataFrame([(file, *each) for file in "xy" for each in changes], columns=["file", "change", "step"])

@@ -46,7 +46,7 @@ def test_the_codec_needs_ffmpeg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         encoder_version()
 
 
-def test_what_is_said_without_the_codec() -> None:
+def test_what_is_reported_without_the_codec() -> None:
     without, having = (StudyParams.model_validate({"perturbations": {"codec": codec}}) for codec in (None, "h264"))
     assert "perturbations.codec: h264 applies" in PERTURBATION_FAMILY.remark(without)
     assert PERTURBATION_FAMILY.remark(having) == ""

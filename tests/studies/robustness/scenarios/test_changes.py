@@ -94,7 +94,7 @@ def test_any_regions_keep_what_is_not_theirs(seed: int, height: int, width: int)
 
 
 @pytest.mark.parametrize("definition", get_args(ScenarioDefinition))
-def test_inputs_stay_as_they_are_and_only_names_and_seed_decide(definition: str) -> None:
+def test_inputs_stay_unchanged_and_only_names_and_seed_decide(definition: str) -> None:
     image = IMAGE.copy()
     image.setflags(write=False)
     np.random.seed(5)

@@ -221,7 +221,7 @@ def test_a_mask_is_cropped_as_its_image() -> None:
         cropped_mask(CORNER, (1, 0, 5, 2))
 
 
-def test_the_mask_of_the_base_image_lies_where_the_object_does() -> None:
+def test_the_mask_of_the_base_image_is_where_the_object_is() -> None:
     row, column = np.mgrid[:300, :400]
     mask = (row - 150) ** 2 + (column - 180) ** 2 < 90**2
     image = np.where(mask[..., None], 255, 0).astype(np.uint8).repeat(3, axis=-1)

@@ -65,7 +65,7 @@ def test_tests_by_image_without_the_published_regression(monkeypatch: pytest.Mon
     assert "As published</h3>" not in page
 
 
-def test_how_low_score_is_stands_in_the_notice_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_low_score_is_appears_in_the_notice_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     page, _ = shown_page(study(), monkeypatch)
     assert (
         "Chance in the accuracies of classes of few images adds to the spread, so that Score is then too low." in page

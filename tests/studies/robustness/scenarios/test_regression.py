@@ -222,7 +222,7 @@ def test_an_exact_fit_has_no_residual(oracle: bool, monkeypatch: pytest.MonkeyPa
     assert np.isinf(found["anova"]["f"][:4]).all()
 
 
-def test_missing_and_repeated_cells_are_named() -> None:
+def test_missing_and_repeated_cells_are_reported() -> None:
     cells = small(SMALL)
     with pytest.raises(
         CleansetError, match="regression: 2 of 8 cells are missing: model a scenario s class_index 1, model b scen"

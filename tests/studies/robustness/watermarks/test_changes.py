@@ -31,7 +31,7 @@ def box(pixels: Pixels) -> tuple[int, int, int, int] | None:
     return Image.fromarray(pixels).getbbox()
 
 
-def test_the_watermark_lies_where_the_authors_draw_it() -> None:
+def test_the_watermark_is_where_the_authors_draw_it() -> None:
     found = watermarked(BLACK)
     # the authors' program on black, with its font: (3, 100, 217, 135)
     assert box(found) == (3, 100, 217, 136)

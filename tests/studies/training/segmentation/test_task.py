@@ -84,7 +84,7 @@ def task_in(folder: Path, per_class: int = 6, **keys: object) -> Segmentation:
     return task
 
 
-def test_an_image_without_a_mask_is_named(tmp_path: Path) -> None:
+def test_an_image_without_a_mask_is_reported(tmp_path: Path) -> None:
     """As where masks were added to the params after the images were listed."""
     inputs = task_in(tmp_path).data.inputs
     images = read_table(inputs.study.images, TRAINING_IMAGES, imagenet())

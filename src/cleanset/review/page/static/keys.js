@@ -1,5 +1,5 @@
 // Keys in their order. A verdict goes with the class and the images that were shown when its key was pressed: the server
-// takes none on others, and says so.
+// takes none on others, and reports it.
 import { isText, isTaken, meaningOf } from "../web/keyboard.js";
 import { alsoInSight, emitKey, handleKeys, isBusy, isLost, keysLeft, queueKey, settled, sight, view } from "../web/view.js";
 import { actionOf, checkHandlers, keyOf, NAMED, REPEATED } from "./actions.js";
@@ -23,7 +23,7 @@ alsoInSight(() => {
   return { box: box()?.join(",") ?? null, ...Object.fromEntries(reasons) };
 });
 
-// Whether the key that waits has to wait on: the line that tells of a lost connection covers images that it is about.
+// Whether the key that waits has to wait on: the line about a lost connection covers images that it is about.
 const isHeld = () => isBusy() || isLost();
 
 // Queue a key, or what a click means. `more`: the card that it is about; `button`: the one that was clicked.

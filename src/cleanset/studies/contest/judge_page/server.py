@@ -80,7 +80,7 @@ def serve_images(app: FastAPI, session: JudgeSession) -> None:
         try:
             data = session.photos.encoded(digests[token])
         except CleansetError as error:
-            # for the terminal alone: a path might tell the judge where the image is from
+            # for the terminal alone: a path might show the judge where the image is from
             print(f"error: {error}", file=sys.stderr, flush=True)
             return PlainTextResponse("the image cannot be shown\n", 500, pages.FRESH)
         return pages.image_response(data, pages.KEPT)

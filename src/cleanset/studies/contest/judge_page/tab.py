@@ -30,7 +30,7 @@ STATES: Mapping[JudgeState, Mapping[str, JudgeAction]] = {
     "statement": {**dict.fromkeys(STATED, "answer"), **_AT_IMAGE},
     "end": _AT_END,
 }
-"""By state, what each key does; any other key is told to do nothing there."""
+"""By state, what each key does; any other key is reported to do nothing there."""
 
 
 class JudgeKey(SentKey):

@@ -431,7 +431,7 @@
   }
 
   // Resolves to the server's reply. Asks again while there is none: without a network, or while the server restarts.
-  // `lost`: what is told without a connection; `failed`: the heading where the server says no.
+  // `lost`: the text without a connection; `failed`: the heading where the server says no.
   async function ask(path, body, lost, failed) {
     for (let seconds = 1; ; seconds = Math.min(2 * seconds, 10)) {
       const reply = await send(path, body);
@@ -472,7 +472,7 @@
     history.replaceState({ place, key }, "", `?${parameters}`);
   }
 
-  // Several people at one computer are told apart by their links' ids; without them, they say so.
+  // Several people at one computer are distinguished by their links' ids; without them, they identify themselves.
   function offerAnother() {
     if (id) return;
     main.insertAdjacentHTML("beforeend", `<p><button type="button" class="another">${text(TEXTS.another)}</button></p>`);

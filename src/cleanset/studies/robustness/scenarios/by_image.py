@@ -28,7 +28,7 @@ NAN = float("nan")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A level of a factor compared with its baseline; NaN where images do not tell."""
+    """A level of a factor compared with its baseline; NaN where images do not determine it."""
 
     factor: str
     """`model`, `scenario` or `class_index`."""
@@ -54,7 +54,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The F test of a factor; NaN where images do not tell."""
+    """The F test of a factor; NaN where images do not determine it."""
 
     source: str
     """`model`, `scenario` or `class_index`."""

@@ -149,7 +149,7 @@ def why_left_out(
 
 
 def _check_size(regions: Regions, size: tuple[int, int], crop: Box | None, where: str) -> None:
-    """Raise CleansetError unless the mask is of the original's size, as far as a cropped image tells it."""
+    """Raise CleansetError unless the mask is of the original's size, as far as a cropped image shows it."""
     height, width = regions.object.shape
     if crop is None:
         if (width, height) != size:

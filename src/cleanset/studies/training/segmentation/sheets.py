@@ -29,7 +29,7 @@ TILE_SIDE: Final = 256
 """Longer side of a tile in pixels."""
 JPEG_QUALITY: Final = 88
 
-# two of the colours by Okabe and Ito, which people with any colour vision tell apart
+# two of the colours by Okabe and Ito, which people with any colour vision distinguish
 OWN_CLASS: Final = (0, 114, 178)
 """RGB of pixels that are predicted as the image's class: blue."""
 OTHER_CLASS: Final = (230, 120, 0)
