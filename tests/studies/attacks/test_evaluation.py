@@ -21,10 +21,12 @@ from typer.testing import CliRunner
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.arguments import Arguments
+from cleanset.scoring.engine import settings_for
 from cleanset.studies.attacks import ascent, earlier_disk
 from cleanset.studies.attacks.base import Ball
 from cleanset.studies.attacks.commands import tools
 from cleanset.studies.attacks.earlier_disk import beginning
+from cleanset.studies.attacks.evaluated_models import EvaluatedModel
 from cleanset.studies.attacks.evaluation import run
 from cleanset.studies.attacks.evaluation_results import AttackedModels
 from cleanset.studies.attacks.evaluation_tables import as_text, paper_table
@@ -445,6 +447,19 @@ def test_a_command(folder: Path) -> None:
     record = found.warnings[command]
     assert record.warnings == ()
     assert {each.text for each in record.not_told} == {"a command answers with classes alone"}
+
+
+def test_a_command_is_asked_by_one_process_alone(folder: Path) -> None:
+    """A network is opened again by each worker."""
+    wanted = Arguments(
+        str(folder / "set"), [f"Program=command:{sys.executable} answer.py", "mine:honest"], device="cpu"
+    )
+    request = AttackRequest.read(Edition(folder), wanted, attack_params("none"), folder / "alone")
+    opens = {}
+    for name in request.specs:
+        evaluated = EvaluatedModel(name=name, request=request, settings=settings_for(request.score))
+        opens[name] = evaluated.other_searches("none").open is not None
+    assert opens == {"Program": False, "mine:honest": True}
 
 
 @pytest.mark.parametrize(
