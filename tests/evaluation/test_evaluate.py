@@ -90,7 +90,7 @@ def test_three_images_by_their_colour(mine: str, folder: Path) -> None:
         "n01443537  goldfish              2  50 %\n\n"
         "most frequent confusions  predicted as  #1\n"
         "goldfish                  tench          1\n\n"
-        "Interval: Wilson's; of confidence, the mean probability of the top-1 class, by\n"
+        "Interval: Wilson's; for confidence, the mean probability of the top-1 class, by\n"
         "t. ECE: expected calibration error, 15 bins, debiased; of few images still some\n"
         "hundredths too high.\n"
         f"Card {digest}: comparable with results of the same card (cleanset compare)."
