@@ -14,7 +14,7 @@ from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.repository import is_address, is_release, published_set
 from cleanset.sets.folder import ManifestText, check_listed, manifest_text, one_set, read_release
 from cleanset.sets.image_set import ImageSet
-from cleanset.sets.manifest import COLUMNS, MANIFEST, Entry, form_of
+from cleanset.sets.manifest import MANIFEST, Entry, column_of, form_of
 from cleanset.sets.manifest_checks import check_set, read_manifest
 from cleanset.sets.published.lists import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
 
@@ -149,9 +149,9 @@ def table(
     entries = _entries(manifest, role)
     # pandas' own Int64, because int64 has no missing values and a whole image has no box
     kinds = {
-        manifest.classes.column(name): "Int64" if COLUMNS[name].kind == "whole number" else "float64"
+        manifest.classes.column(name): "Int64" if column_of(name).kind == "whole number" else "float64"
         for name in form_of(entries).fields(manifest.classes)
-        if COLUMNS[name].is_optional
+        if column_of(name).is_optional
     }
     found = pd.DataFrame(records_of(manifest.text, manifest.classes)).astype(kinds)
     found.attrs["notices"] = notices_of(entries, release)

@@ -200,6 +200,8 @@ OTHER: dict[str, Any] = {
     "export.version": "1.1.0",
     "export.date": "2026-02-01",
     "export.label_sources": ["finegrained"],
+    "export.columns.file": "cameras.csv",
+    "export.columns.names": ["camera"],
     "export.about.title": "Q",
     "export.about.authors": [{"name": "Writer, Jo"}],
     "export.about.licence": "CC-BY-NC-4.0",

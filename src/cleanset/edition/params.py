@@ -16,6 +16,7 @@ from cleanset.edition.about import About
 from cleanset.errors import CleansetError, InputError, cut
 from cleanset.plumbing.validation import (
     DeviceText,
+    EachOnce,
     Role,
     Section,
     Sha256,
@@ -368,6 +369,16 @@ def images_per_class_from_text(text: str) -> ImagesPerClass:
     return found
 
 
+class FurtherColumns(Section):
+    """Further columns of the manifest, from a table with a line for each image."""
+
+    file: Annotated[str, Field(min_length=1)]
+    """A CSV file with the column `image` and those of `names`, relative to the edition's folder."""
+
+    names: Annotated[list[Role], EachOnce, Field(min_length=1)]
+    """The columns to take, such as camera; the manifest has them as x_camera."""
+
+
 class Export(Section):
     """The finished sets: their size, and what card and catalogues say about them."""
 
@@ -386,6 +397,9 @@ class Export(Section):
 
     label_sources: list[str] = Field(default_factory=list)
     """Studies that manifest and card compare the labels with, by name: cleanset labels --list."""
+
+    columns: FurtherColumns | None = None
+    """Further columns of the manifest, such as camera, patient or site."""
 
     about: About | None = None
     """The facts about the set and its publishers."""

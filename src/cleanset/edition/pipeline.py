@@ -6,7 +6,7 @@ joint stages, which read the files of every model, name each of them.
 
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cleanset.edition.dvc_files import checked_pipeline
@@ -55,8 +55,8 @@ def check_params_named(edition: Edition) -> None:
         )
 
 
-def check_tables_named(edition: Edition, labels: str | None, names: str | None) -> None:
-    """Check that the deps of preprocess in the edition's dvc.yaml name the tables of dataset.labels and dataset.names.
+def check_tables_named(edition: Edition, stage: str, tables: Mapping[str, str | None], remedy: str = "add it") -> None:
+    """Check that the deps of a stage in the edition's dvc.yaml name its tables, by their keys in params.yaml.
 
     A table that is missing there would be read, but its changes would go unseen. Raises CleansetError that names the
     first. No dvc.yaml, or no such stage in it: no check.
@@ -64,14 +64,14 @@ def check_tables_named(edition: Edition, labels: str | None, names: str | None) 
     if not is_there(edition.dvc_yaml):
         return
     pipeline = read_yaml(edition.dvc_yaml, "expected the pipeline of an edition, in UTF-8")
-    deps = _table(_table(pipeline, "stages"), "preprocess").get("deps")
+    deps = _table(_table(pipeline, "stages"), stage).get("deps")
     if not isinstance(deps, list):
         return
-    for key, name in (("labels", labels), ("names", names)):
+    for key, name in tables.items():
         if name is not None and posixpath.normpath(name) not in deps:
             raise CleansetError(
-                f"{edition.dvc_yaml}: the deps of preprocess lack {name}, which dataset.{key} of params.yaml names; "
-                f"expected it among them: run cleanset edition --accept --{key} FILE, which enters it, or add it"
+                f"{edition.dvc_yaml}: the deps of {stage} lack {name}, which {key} of params.yaml names; "
+                f"expected it among them: {remedy.format(key.rpartition('.')[2])}"
             )
 
 

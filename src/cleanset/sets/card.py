@@ -19,7 +19,7 @@ from cleanset.scoring.record import ListRecord
 from cleanset.selection.metrics import short_classes, totals
 from cleanset.sets.artefact import artefact_of
 from cleanset.sets.description import UNPUBLISHED, Provenance, Release, in_random_order, name_of, notices_of
-from cleanset.sets.manifest import COLUMNS, Entry, ManifestColumn, ManifestForm, form_of, manifest_csv
+from cleanset.sets.manifest import Entry, ManifestColumn, ManifestForm, column_of, form_of, manifest_csv
 from cleanset.sets.texts import TEMPLATES_OF_SETS, Texts, filled, templates
 from cleanset.vocabulary import EXCLUSION_REASONS, VERDICTS
 
@@ -48,7 +48,9 @@ def card(
         is_random=provenance.is_random,
         # of an empty set no order is known, and its manifest has all columns
         form=ManifestForm(
-            has_tiers=not (provenance.is_random and counts["images"]), has_studies=bool(provenance.studies)
+            has_tiers=not (provenance.is_random and counts["images"]),
+            has_studies=bool(provenance.studies),
+            further=provenance.further,
         ),
         denied=provenance.denied,
         is_list=isinstance(scored, ListRecord),
@@ -243,7 +245,7 @@ def _features(form: ManifestForm, with_images: bool, classes: ClassTable) -> lis
             labels = {str(index): label for index, label in enumerate(classes.labels)}
             features.append({"name": "label" if with_images else name, "dtype": {"class_label": {"names": labels}}})
         elif field != "file" or not with_images:
-            features.append({"name": name, "dtype": _dtype(COLUMNS[field])})
+            features.append({"name": name, "dtype": _dtype(column_of(field))})
     return features
 
 

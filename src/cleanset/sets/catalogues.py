@@ -13,7 +13,7 @@ from cleanset.plumbing.csv_files import csv_rows
 from cleanset.plumbing.json_files import JsonObject
 from cleanset.sets.artefact import artefact_of
 from cleanset.sets.description import Release, in_random_order, limits_of, name_of, summary_of
-from cleanset.sets.manifest import COLUMNS, MANIFEST, Entry, form_of
+from cleanset.sets.manifest import COLUMNS, MANIFEST, Entry, column_of, form_of
 from cleanset.sets.texts import filled, templates
 
 _NUMBERS = {"whole number": "sc:Integer", "number": "sc:Float"}
@@ -65,10 +65,10 @@ def croissant_json(
 
 def records_of(manifest: str, classes: ClassTable) -> Iterator[JsonObject]:
     """The lines of a manifest by column, with numbers in place of their digits and None for a missing one."""
-    is_number = {classes.column(name): column.kind in _NUMBERS for name, column in COLUMNS.items()}
+    numbers = {classes.column(name) for name, column in COLUMNS.items() if column.kind in _NUMBERS}
     rows = csv_rows(manifest, MANIFEST, "export or fetch the set again")
     _, header = next(rows)
-    read = [_number if is_number[name] else str for name in header]
+    read = [_number if name in numbers else str for name in header]
     for _, row in rows:
         yield {name: read_cell(text) for name, read_cell, text in zip(header, read, row, strict=True)}
 
@@ -79,7 +79,7 @@ def _number(text: str) -> object:
 
 
 def _field(name: str, has_records: bool, classes: ClassTable) -> JsonObject:
-    column = COLUMNS[name]
+    column = column_of(name)
     kind = _NUMBERS.get(column.kind, "sc:Text")
     values = {
         "name": classes.column(name),

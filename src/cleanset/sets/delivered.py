@@ -64,6 +64,9 @@ class DeliveredImage:
     group: str = ""
     """Images of one group must not be split; empty where images have no groups."""
 
+    further: tuple[tuple[str, str], ...] = ()
+    """The columns from a table of the publishers, each with its value."""
+
 
 def image_file(source: bytes, crop: Box | None) -> ImageFile:
     """A whole image byte for byte, a cropped one as PNG. Raises ValueError if it must be decoded and cannot."""
@@ -204,6 +207,7 @@ _VALUES: Mapping[str, Callable[[_Written], object]] = {
     "encoder": lambda of: of.encoder,
     "denied_by": lambda of: of.image.denied_by,
     "group": lambda of: of.image.group,
+    "further": lambda of: of.image.further,
 }
 """Where the value of each field of an entry comes from."""
 

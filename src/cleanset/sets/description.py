@@ -339,6 +339,9 @@ class Provenance:
     studies: "Sequence[StudyDenials]" = ()
     """The label sources that the images were compared with."""
 
+    further: tuple[str, ...] = ()
+    """The columns of the manifest from a table of the publishers."""
+
     denied: int = 0
     """Number of images whose class at least one of these denies."""
 

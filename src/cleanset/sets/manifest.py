@@ -33,7 +33,18 @@ DENIED_BY = "denied_by"
 BOX = ("left", "top", "right", "bottom")
 """The columns of a crop box, as a Box has them."""
 
+FURTHER = "x_"
+"""How the columns from a table of the publishers begin, after all others; no other column begins so."""
+
+_MAX_FURTHER = 200
+EXPECTED_FURTHER = f"printable text of at most {_MAX_FURTHER} characters"
+
 _VERSION = "[0-9][0-9A-Za-z.+-]{0,30}"
+
+
+def is_further(text: str) -> bool:
+    """Whether a text may be the value of a column from a table of the publishers."""
+    return text.isprintable() and len(text) <= _MAX_FURTHER
 
 
 def _known_index(index: int, info: ValidationInfo) -> int:
@@ -54,6 +65,7 @@ _Probability = Annotated[
 ]  # no -0
 _SourceName = Annotated[str, Field(pattern=f"^{ROLE_FORM.pattern}$")]
 _Edge = Annotated[int, Field(ge=0, le=MAX_EDGE)]
+_FurtherValue = Annotated[str, checked(is_further, EXPECTED_FURTHER)]
 _Sha256 = Annotated[Sha256, Field(description="64 hexadecimal digits")]
 
 
@@ -266,6 +278,9 @@ class Entry(BaseModel):
     ] = ""
     """Images of one group, such as one patient's, must not be split; only your own images may have groups."""
 
+    further: tuple[tuple[str, _FurtherValue], ...] = ()
+    """The columns from a table of the publishers, each with its value; the same ones of all images of a set."""
+
     @classmethod
     def checked(cls, values: Mapping[str, object], classes: ClassTable) -> Self:
         """The entry with these values. Raises pydantic's ValidationError for values that contradict each other."""
@@ -327,12 +342,14 @@ class Entry(BaseModel):
     def row(self, columns: Iterable[str]) -> list[str]:
         """The values of columns; a confidence has the digits that distinguish neighbouring float32."""
         values = vars(self) | dict(zip(BOX, self.crop or (None,) * len(BOX), strict=True))
+        values |= dict(self.further)
         return [_cell(values[name]) for name in columns]
 
     def record(self, classes: ClassTable) -> JsonObject:
         """The values by the names of the columns, with the box as `crop`."""
         names = (*form_of([self]).fields(classes), "crop")
-        return {classes.column(name): value for name, value in self.model_dump().items() if name in names}
+        values = self.model_dump() | dict(self.further)
+        return {classes.column(name): value for name, value in values.items() if name in names}
 
 
 def columns_of(entry: type[BaseModel]) -> dict[str, tuple[str, ManifestColumn]]:
@@ -340,6 +357,8 @@ def columns_of(entry: type[BaseModel]) -> dict[str, tuple[str, ManifestColumn]]:
     found = dict[str, tuple[str, ManifestColumn]]()
     for name, known in entry.model_fields.items():
         columns = [each for each in known.metadata if isinstance(each, ManifestColumn)]
+        if name == "further":  # whose columns each set names
+            continue
         if not columns or any(each.since > 1 and known.default is not None for each in columns):
             raise TypeError(f"Entry.{name}: expected a ManifestColumn, and None by default if it came after format 1")
         found |= {each.name or name: (name, each) for each in columns}
@@ -350,6 +369,14 @@ _ALL_FIELDS = set(Entry.model_fields)
 _COLUMNS = columns_of(Entry)
 COLUMNS: Mapping[str, ManifestColumn] = MappingProxyType({name: column for name, (_, column) in _COLUMNS.items()})
 """The columns of a manifest in their order, by the names that they have for ImageNet's images."""
+
+
+def column_of(name: str) -> ManifestColumn:
+    """The column of a name that it has for ImageNet's images, or of one that begins with FURTHER."""
+    return COLUMNS.get(name, _FURTHER_COLUMN)
+
+
+_FURTHER_COLUMN = ManifestColumn("text", "From a table of the publishers.")
 
 FORMAT = max(column.since for column in COLUMNS.values())
 """The number of today's format, which the columns of a manifest identify: each format has more than the one before."""
@@ -365,12 +392,16 @@ class ManifestForm:
     has_studies: bool = False
     """Whether its images were compared with label sources."""
 
+    further: tuple[str, ...] = ()
+    """The columns from a table of the publishers."""
+
     format: int = FORMAT
 
     def fields(self, classes: ClassTable) -> tuple[str, ...]:
         """The columns by the names that they have in ImageNet's."""
         has = {"": True, "model": self.has_tiers, "studies": self.has_studies, "own": not classes.is_imagenet}
-        return tuple(name for name, each in COLUMNS.items() if has[each.only] and each.since <= self.format)
+        known = (name for name, each in COLUMNS.items() if has[each.only] and each.since <= self.format)
+        return (*known, *self.further)
 
     def columns(self, classes: ClassTable) -> tuple[str, ...]:
         """The columns of a manifest of images of these classes, in order."""
@@ -379,7 +410,12 @@ class ManifestForm:
 
 def form_of(entries: Collection[Entry]) -> ManifestForm:
     """The form of the manifest that has these entries; without entries today's, with a model."""
-    return ManifestForm(has_tiers=have_tiers(entries), has_studies=have_studies(entries), format=_format_of(entries))
+    return ManifestForm(
+        has_tiers=have_tiers(entries),
+        has_studies=have_studies(entries),
+        further=next((tuple(dict(entry.further)) for entry in entries), ()),
+        format=_format_of(entries),
+    )
 
 
 def _format_of(entries: Collection[Entry]) -> int:

@@ -16,7 +16,19 @@ from cleanset.image_ids import expected_id
 from cleanset.plumbing.csv_files import unescaped
 from cleanset.plumbing.json_files import JsonObject
 from cleanset.plumbing.validation import SHA256_FORM, check_columns
-from cleanset.sets.manifest import BOX, COLUMNS, DENIED_BY, FORMAT, MANIFEST, Entry, ManifestForm, manifest_csv
+from cleanset.sets.manifest import (
+    BOX,
+    COLUMNS,
+    DENIED_BY,
+    EXPECTED_FURTHER,
+    FORMAT,
+    FURTHER,
+    MANIFEST,
+    Entry,
+    ManifestForm,
+    column_of,
+    manifest_csv,
+)
 
 MAX_SHOWN_CHARACTERS = 100
 """Limit of a value in a message; a damaged file may hold one of any length."""
@@ -112,8 +124,9 @@ def check_manifest(text: str, where: str, classes: ClassTable) -> CheckedManifes
 def _form_of_header(header: str, classes: ClassTable) -> ManifestForm:
     """The form with this header; of another header the one with most of its first columns, of today's format if any."""
     found = header.split(",")
+    further = tuple(name for name in found if name.startswith(FURTHER))
     forms = [
-        ManifestForm(has_tiers=has_tiers, has_studies=DENIED_BY in found, format=number)
+        ManifestForm(has_tiers=has_tiers, has_studies=DENIED_BY in found, further=further, format=number)
         for number in range(FORMAT, 0, -1)
         for has_tiers in (True, False)
     ]
@@ -192,10 +205,11 @@ def _entry(row: Sequence[str], names: Sequence[str], classes: ClassTable) -> Ent
     values: JsonObject = dict(zip(names, row, strict=True))
     box = tuple(values.pop(edge) for edge in BOX)
     values["crop"] = box if any(box) else None
+    values["further"] = tuple((name, values.pop(name)) for name in names if name.startswith(FURTHER))
     for name in names:
-        if COLUMNS[name].kind == "words":
+        if column_of(name).kind == "words":
             values[name] = values[name].split(" ") if values[name] else ()
-        elif name in values and COLUMNS[name].is_optional:
+        elif name in values and column_of(name).is_optional:
             values[name] = values[name] or None
     # what the form lacks
     values |= {name: None for name, each in COLUMNS.items() if each.only == "model" and name not in names}
@@ -222,6 +236,9 @@ def _found_and_expected(error: ErrorDetails, row: Mapping[str, str], classes: Cl
         found, _, expected = str(error["ctx"]["error"]).partition("; expected ")
         return found, expected
     field = str(error["loc"][0])
+    if field == "further":
+        name = [each for each in row if each.startswith(FURTHER)][int(error["loc"][1])]
+        return f"{name} {row[name]}", EXPECTED_FURTHER
     value = " ".join(row[edge] for edge in BOX) if field == "crop" else row[field]
     known = Entry.model_fields[field].description
     description = known or COLUMNS[field].description

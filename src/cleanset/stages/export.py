@@ -17,16 +17,18 @@ from cleanset.dataset.label_sources import PLACE, SourceLabels, read_sources
 from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
+from cleanset.edition.pipeline import check_tables_named
 from cleanset.edition.readings import readings, review_policy
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
-from cleanset.image_ids import check_matched
+from cleanset.image_ids import check_matched, expected_id, parse_image_id
 from cleanset.images.boxes import UNKNOWN_BOX, known_box
 from cleanset.images.codec import Read
+from cleanset.plumbing.csv_files import read_rows
 from cleanset.plumbing.files import is_there, sha256
 from cleanset.plumbing.folder_updates import FolderUpdate, updating
 from cleanset.plumbing.progress import found_in_threads
-from cleanset.plumbing.validation import first_problem
+from cleanset.plumbing.validation import first_problem, join_names, shown
 from cleanset.review.audit import AuditResult
 from cleanset.review.audit_files import read_audit_json
 from cleanset.review.guidelines import GUIDELINES
@@ -49,7 +51,7 @@ from cleanset.sets.delivered import (
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, description_texts
 from cleanset.sets.made_from import made_from, vote_rows
-from cleanset.sets.manifest import Entry, manifest_csv
+from cleanset.sets.manifest import EXPECTED_FURTHER, FURTHER, Entry, form_of, is_further, manifest_csv
 from cleanset.sets.manifest_checks import twins
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, text_of_table
 from cleanset.vocabulary import SourceCheck
@@ -76,6 +78,9 @@ class ExportInputs:
     groups: Mapping[str, str]
     """The group of an image by its id, where the images have groups."""
 
+    further: Mapping[str, tuple[tuple[str, str], ...]]
+    """The values of `export.columns`, by image id."""
+
     unknown_confidences: Collection[str]
     """The ids of images from beyond a published list."""
 
@@ -99,6 +104,11 @@ def read_inputs(edition: Edition, role: str) -> ExportInputs:
     crop_scores = None
     if not isinstance(scored, ListRecord):
         crop_scores = read_table(edition.crop_scores(role), CROP_SCORES, classes)
+    columns = params.export.columns
+    tables = [] if columns is None else [edition.path(columns.file)]
+    if columns is not None:
+        check_tables_named(edition, "export", {"export.columns.file": columns.file})
+    files = input_files(edition, role, audited=audit is not None)
     digests = read_md5_list(edition.raw_md5) if is_there(edition.raw_md5) else {}
     return ExportInputs(
         params=params,
@@ -112,11 +122,28 @@ def read_inputs(edition: Edition, role: str) -> ExportInputs:
         audit=audit,
         guidelines=text_of_table(edition.votes(role), GUIDELINES),
         groups=groups_of(text_of_table(edition.index, "groups"), str(edition.index)),
+        further={} if columns is None else read_columns(edition.path(columns.file), columns.names, classes),
         unknown_confidences=unknown_confidences(edition.folder, params)[role],
         studies=read_studies(edition, params),
         archive_md5=digests.get(params.dataset.images, ""),
-        digests=description.input_digests(edition.folder, input_files(edition, role, audited=audit is not None)),
+        digests=description.input_digests(edition.folder, [*files, *tables]),
     )
+
+
+def read_columns(path: Path, names: Sequence[str], classes: ClassTable) -> dict[str, tuple[tuple[str, str], ...]]:
+    """The columns of a table, as the manifest has them, by image id. Raises CleansetError for an invalid table."""
+    remedy = "correct the table"
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for where, cells in read_rows(path, ("image", *names), dict[str, str], remedy, others=True):
+        image_id = parse_image_id(cells["image"], classes)
+        if image_id is None or image_id in found:
+            problem = "a second time" if image_id else expected_id(classes)
+            raise CleansetError(f"{where}: image {shown(cells['image'])}; {problem}: {remedy}")
+        for name in names:
+            if not is_further(cells[name]):
+                raise CleansetError(f"{where}, {name}: {shown(cells[name])}; expected {EXPECTED_FURTHER}: {remedy}")
+        found[image_id] = tuple((f"{FURTHER}{name}", cells[name]) for name in names)
+    return found
 
 
 def read_studies(edition: Edition, params: Params) -> list[SourceLabels]:
@@ -253,6 +280,7 @@ def provenance_of(
         params=description.determining_params(params, role),
         inputs=read.digests,
         denied=sum(bool(entry.denied_by) for entry in entries),
+        further=form_of(entries).further,
         studies=denials(((entry.image_id, entry.class_index) for entry in entries), read.studies),
         manifest_sha256=manifest_sha256,
     )
@@ -269,6 +297,11 @@ def delivered_images(read: ExportInputs, selection: pd.DataFrame, role: str) -> 
     lost = sorted(image.image_id for image in images if image.image_id not in labels_of)
     if lost:
         raise CleansetError(f"data/selection/{role}.parquet: {lost[0]} is not in data/index.parquet: run dvc repro")
+    columns = read.params.export.columns
+    if columns and (without := sorted(image.image_id for image in images if image.image_id not in read.further)):
+        raise CleansetError(
+            f"{columns.file}: no line on {join_names(without)}; expected one on each image of the set: add it"
+        )
     confidences = delivered_confidences(images, read.crop_scores, f"data/crop_scores/{role}.parquet")
     reviewers = reviewer_counts(read.votes)
     check = source_check(read)
@@ -292,6 +325,7 @@ def delivered_images(read: ExportInputs, selection: pd.DataFrame, role: str) -> 
                 source_check=check,
                 denied_by=denying[image.image_id] if read.studies else None,
                 group=read.groups.get(image.image_id, ""),
+                further=read.further[image.image_id] if read.further else (),
             )
         )
     return delivered

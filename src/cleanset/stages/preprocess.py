@@ -62,7 +62,10 @@ def read_inputs(edition: Edition) -> tuple[Dataset, LabelledFiles]:
     dataset = params.dataset
     check_roles(edition, params.models)
     check_params_named(edition)
-    check_tables_named(edition, dataset.labels, dataset.names)
+    tables = {"dataset.labels": dataset.labels, "dataset.names": dataset.names}
+    check_tables_named(
+        edition, "preprocess", tables, "run cleanset edition --accept --{} FILE, which enters it, or add it"
+    )
     check_versions(edition, params.root, "preprocess")
     # now, since stage score comes minutes later
     check_lists(edition.folder, params)
