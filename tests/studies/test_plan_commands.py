@@ -139,6 +139,18 @@ def test_a_program_is_counted(edition: Edition) -> None:
 
 
 @pytest.mark.long
+def test_a_model_that_cannot_be_started_ends_in_its_reason(edition: Edition, tmp_path: Path) -> None:
+    """After the table, in which its hours are not known."""
+    command = asked(edition, "evaluate", "SET", "--out", str(tmp_path / "out"))
+    command[command.index(ROLE, command.index("--model"))] = "mine=command:no-such-program"
+    assert rows(command) == [("evaluate", "needed", 4, 0, 4)]
+    with pytest.raises(
+        CleansetError, match=r"evaluate mine could not be started, so its hours are not known: .*no-such"
+    ):
+        CliRunner().invoke(app, ["plan", *command, "--measure"], catch_exceptions=False)
+
+
+@pytest.mark.long
 def test_hints(edition: Edition) -> None:
     command = ["hints", str(edition.export(ROLE)), "--no-text"]
     assert rows(command) == [("hints", "needed", 4, 0, 0)]

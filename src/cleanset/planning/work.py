@@ -143,6 +143,14 @@ def check_budget(plan: Plan, budget: float | None) -> None:
         )
 
 
+def check_started(plan: Plan) -> None:
+    """Raise CleansetError for a computation that could not be started to be measured."""
+    for work in plan.needed:
+        if work.remark:
+            name = f"{work.name} {work.model}".rstrip()
+            raise CleansetError(f"{plan.name}: {name} could not be started, so its hours are not known: {work.remark}")
+
+
 Count = Callable[[], Plan]
 """Counts the work again: what is finished meanwhile is taken off."""
 

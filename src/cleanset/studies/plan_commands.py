@@ -52,12 +52,14 @@ def is_of_command(words: Sequence[str]) -> bool:
 def print_plan(count: "Count", *, is_measured: bool, as_json: bool) -> "Plan":
     """Count, and print the plan; `is_measured`: after a short start of what has not begun."""
     from cleanset.planning import rendering
-    from cleanset.planning.work import plan_after_start
+    from cleanset.planning.work import check_started, plan_after_start
 
     # what a user's module prints must not be within the plan
     with redirect_stdout(sys.stderr):
         found = plan_after_start(count) if is_measured else count()
     show(rendering.plan_json(found) if as_json else rendering.plan_text(found))
+    if is_measured:
+        check_started(found)
     return found
 
 
