@@ -206,7 +206,7 @@ class Tab:
 
     @property
     def notice(self) -> str:
-        """What the page tells, as words."""
+        """What the page shows, as words."""
         return " ".join(dict.fromkeys(self.page.locator(".notice").all_inner_texts()))
 
     def press(self, *keys: str) -> None:

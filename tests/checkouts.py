@@ -57,7 +57,7 @@ class Checkout:
         return Checkout(folder, variables)
 
     def clone_with_cache(self, folder: Path) -> "Checkout":
-        """A fresh clone that shares this checkout's cache, of which nothing is in its folders yet."""
+        """A fresh clone that shares this checkout's cache, with nothing checked out yet."""
         checkout = self.clone(folder)
         cache = self.folder / ".dvc" / "cache"
         (folder / ".dvc" / "config.local").write_text(f"[cache]\n    dir = {cache}\n")

@@ -167,7 +167,7 @@ class Running(NamedTuple):
 
 
 def is_forked(request: Request, of_server: Mapping[str, str]) -> bool:
-    """Whether a command is forked, by its environment; of Python, only scripts."""
+    """Whether a command is forked, by its environment; for Python, only scripts."""
     is_script = bool(request.arguments) and request.arguments[0].endswith(".py")
     return (is_script or Path(request.installed).name != PYTHON) and may_be_forked(request.environment, of_server)
 

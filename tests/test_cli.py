@@ -15,7 +15,7 @@ from tests.evaluation.compare.command import cleanset, says
 
 
 def test_every_command_is_in_one_panel() -> None:
-    """Of a command without a panel, or a name in a panel without a command, the list would not be true."""
+    """A command without a panel, or a name in a panel without a command, would make the list untrue."""
     listed = [name for names in PANELS.values() for name in names]
     groups = [group.name for group in app.registered_groups]
     commands = [each.name or getattr(each.callback, "__name__", "") for each in app.registered_commands]

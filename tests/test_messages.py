@@ -80,7 +80,7 @@ class Nested(BaseModel):
 
 
 def test_the_first_problem_deep_in_a_file_is_bounded() -> None:
-    """Of a key for each level, and what pydantic says of each."""
+    """A key for each level, and pydantic's message for it."""
     content: object = "x" * 1000
     for number in range(8):
         content = {"inside": {f"{number}" * 100: {f"{number}" * 100: content}}}

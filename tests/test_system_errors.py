@@ -116,7 +116,7 @@ def test_output_to_a_full_device(arguments: tuple[str, ...], results: Path) -> N
 
 @pytest.mark.long
 def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
-    """Of 512 MiB for a file of 250 MB, which is read as bytes, and then as text."""
+    """A limit of 512 MiB for a file of 250 MB, which is read as bytes, and then as text."""
     (tmp_path / "a.json").write_bytes(b"[" + b" " * 250_000_000 + b"]")
     limit = 2**20 * 512
 

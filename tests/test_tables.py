@@ -77,7 +77,7 @@ GOOD: dict[str, tuple[Table, dict[str, Any]]] = {
 
 
 def put(path: Path, table: Table, *rows: dict[str, Any]) -> Path:
-    """Write rows as they are, in their order, with the columns of `table`, all of which may be null."""
+    """Write rows unchanged, in their order, with the nullable columns of `table`."""
     fields = [pa.field(field.name, field.type, field.nullable) for field in table.schema]
     columns = [pa.array([row[field.name] for row in rows], field.type) for field in fields]
     pq.write_table(pa.Table.from_arrays(columns, schema=pa.schema(fields)), path)

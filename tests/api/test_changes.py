@@ -46,7 +46,7 @@ def test_every_kind_of_image_has_the_pixels_of_a_study(image: NDArray[np.uint8])
 
 
 def test_a_batch(image: NDArray[np.uint8]) -> None:
-    """The first image of a batch is changed as it is alone, the second by draws of its own; ids make it a study's."""
+    """The first image of a batch is changed as if alone, the second by its own draws; ids make it a study's."""
     batch = np.stack([image, image])
     found = cleanset.corrupt(batch, "gaussian_noise", seed=3)
     assert found.shape == batch.shape

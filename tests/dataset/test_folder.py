@@ -239,7 +239,7 @@ def test_all_wrong_names_are_in_one_line(tmp_path: Path) -> None:
 
 
 def test_splits_are_no_classes(tmp_path: Path) -> None:
-    """Refused whatever is in them, read as classes where that is said, and refused again without it."""
+    """Refused whatever is in them, read as classes if the params say they are, and refused again without it."""
     photos = tmp_path / "photos"
     folder_of(photos, *(f"{split}/{key}/1.jpg" for split in ("Train", "test", "val-2") for key in ("cat", "dog")))
     given = ["--images", str(photos)]
@@ -258,7 +258,7 @@ def test_splits_are_no_classes(tmp_path: Path) -> None:
         "at most 3 images of a class (export.images_per_class in params.yaml), and none before a review"
         in result.output
     )
-    # the edition knows it from then on, however often it reads the images
+    # the edition knows it afterwards, however often it reads the images
     accepted = CliRunner().invoke(app, ["edition", str(edition), "--accept"])
     assert accepted.output == "no image has changed\n"
     assert list(found_by_preprocess(edition)) == ["Train", "test", "val-2"]

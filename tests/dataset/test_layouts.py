@@ -211,7 +211,7 @@ def test_pax_records_that_every_tar_reads(kind: bytes, tmp_path: Path) -> None:
     assert [at.read() for at in locate(path).values()] == [ten_images()[id_of(1)], ten_images()[id_of(2)]]
 
 
-def test_the_table_of_locations_is_read_as_it_was_written() -> None:
+def test_the_table_of_locations_is_read_as_written() -> None:
     images = Path("raw/images.tar")
     of_tar = {"a": Location("raw/images.tar", 512, 7), "b": Location("raw/images.tar", 2048, 9)}
     assert from_table(to_table(of_tar, images), images) == of_tar

@@ -162,7 +162,7 @@ def test_an_edition_elsewhere_made_before_a_module_moved(clone: Checkout, tmp_pa
 def test_a_changed_rule_makes_its_stage_stale(
     module: str, old: str, new: str, project: str, stage: str, clone: Checkout
 ) -> None:
-    """DVC itself says so. The share that makes a defence eligible changed no standing before."""
+    """DVC itself reports it. The share that makes a defence eligible changed no standing before."""
     assert module not in clone.run("dvc", "status", stage, check=False, cwd=project).stdout
     path = clone.folder / "src" / "cleanset" / module
     path.write_text(path.read_text().replace(old, new, 1))

@@ -79,7 +79,7 @@ def edition(original: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def hashed(edition: Path) -> Path:
-    run(edition, "dvc", "status")  # hashes once, and trusts from then on
+    run(edition, "dvc", "status")  # hashes once, and trusts it afterwards
     return edition
 
 

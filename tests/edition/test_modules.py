@@ -113,7 +113,7 @@ def test_a_module_or_its_package() -> None:
 
 
 def test_the_standing_of_a_contest_reaches_who_is_eligible() -> None:
-    """Its constants were in no list of deps that people wrote: an edit left the standing as it was."""
+    """Its constants were in no list of deps that people wrote: an edit left the standing unchanged."""
     found = SourceCode().reached([ReachedDefinition("cleanset.studies.contest.commands", "standing")])
     assert "cleanset.statistics.coverage" in found
     assert "cleanset.studies.contest.standing" in found

@@ -1,4 +1,4 @@
-"""The comments in the params files that a new edition gets: what they show can be typed as it is."""
+"""The comments in the params files that a new edition gets: what they show can be typed verbatim."""
 
 import re
 from pathlib import Path

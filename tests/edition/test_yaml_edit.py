@@ -200,7 +200,7 @@ def test_what_is_added_is_one_piece_and_can_be_removed_to_the_same_bytes(text: s
     place = data.draw(st.sampled_from(containers(wanted)))
     at, new = data.draw(st.integers(0, len(place))), data.draw(NEW)
     if isinstance(place, list):
-        # which of several equal items is new cannot be told
+        # which of several equal items is new is not known
         assume(len(set(map(str, place))) == len(place))
         place.insert(at, "new" if isinstance(new, dict | tuple) else f"new {new}")
     else:

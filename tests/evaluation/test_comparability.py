@@ -58,7 +58,7 @@ DIFFERENT: dict[str, tuple[ComparabilityCard, str, str]] = {
         "corruptions 1",
     ),
 }
-"""By the field that is named first: a card that differs in it, and both values as they are shown."""
+"""By the field that is named first: a card that differs in it, and both values as shown."""
 
 
 @pytest.mark.parametrize("field", DIFFERENT)

@@ -348,7 +348,7 @@ def test_files_of_models_whose_names_are_alike() -> None:
 
 
 def leaderboard(models: int) -> tuple[EvaluationSet, list[MeasuredModel]]:
-    """Models of which the first classifies one of ten images of class 0 correctly, and so on; all 2,956 of class 1."""
+    """Models: the first classifies one of ten images of class 0 correctly, and so on; all 2,956 of class 1."""
     items = [EvaluationImage(str(number), 0, "top5", "") for number in range(10)]
     items += [EvaluationImage(str(10 + number), 1, "relaxed", "") for number in range(2956)]
     rows = []
@@ -552,7 +552,7 @@ def test_a_damaged_record_of_an_earlier_run(record: str, mine: str, folder: Path
 
 
 def test_names_of_models() -> None:
-    """By these predictions and model cards are told apart; without one it is the model as it was written."""
+    """By these predictions and model cards are distinguished; without one it is the model as given."""
     assert Arguments("standard", ["Ours=timm:resnet18", "mine:make", "Also=command:a b=c"]).names == [
         "Ours", "mine:make", "Also",
     ]  # fmt: skip

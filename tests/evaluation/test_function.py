@@ -40,7 +40,7 @@ class Dropping(nn.Module):
 
 
 def test_a_notebook_rounds_as_the_command_does(tmp_path: Path) -> None:
-    """87 of 160 are 54.375 %, of which binary fractions have slightly less: 54.38, as in the printed table."""
+    """87 of 160 are 54.375 %, slightly less in binary fractions: 54.38, as in the printed table."""
     for number in range(160):
         draw(tmp_path / "n01440764" / f"{number}.png", (255, 0, 0) if number < 87 else (0, 255, 0))
     found = cleanset.evaluate(by_colour, tmp_path, to_tensor)
@@ -76,7 +76,7 @@ def test_a_function(folder: Path, batch_size: int) -> None:
     assert found.as_dict()["models"][0]["classes"]["n01443537"]["accuracy"] == 0.5
 
 
-def test_a_network_is_set_to_evaluation_and_left_as_it_was(folder: Path) -> None:
+def test_a_network_is_set_to_evaluation_and_left_unchanged(folder: Path) -> None:
     network = Dropping().train()
     found = cleanset.evaluate(network, folder, to_tensor)
     assert (found.model.name, found.is_deterministic, found.accuracy) == ("Dropping", True, 2 / 3)

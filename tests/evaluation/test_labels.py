@@ -25,7 +25,7 @@ LIST = f"image_id,class_index\n{id_of(2)},0\n{id_of(4)},278\n{id_of(6)},281\n{id
 
 @pytest.fixture
 def sources(tmp_path: Path) -> list[SourceLabels]:
-    """Two studies, of which one has another form; their files are small."""
+    """Two studies, one in another form; their files are small."""
     folder = tmp_path / "sources"
     found = write_sources(folder, {"finegrained": PROPOSED, "multilabel_v3": ANNOTATIONS})
     return [read_source(folder / source.file, source) for source in found.values()]

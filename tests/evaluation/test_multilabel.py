@@ -88,7 +88,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_evaluate_counts_them_next_to_top1(edition: Edition, folder: Path, tmp_path: Path) -> None:
-    """Of the six images the experts have 4, 6 and 8: 6 is problematic, 8 shows none of the classes."""
+    """The experts have images 4, 6 and 8 of six: 6 is problematic, 8 shows none of the classes."""
     path = tmp_path / "predictions.csv"
     rows = [f"{file},{each}\n" for file, each in zip(FILES, (0, 0, 278, 281, 278, 282), strict=True)]
     path.write_text("".join(["image,class_index\n", *rows]))

@@ -149,7 +149,7 @@ def test_the_debiased_error_is_nearer_to_the_truth() -> None:
         assert abs(debiased) < 0.65 * published
 
 
-def test_the_mean_confidence_has_an_interval_from_ten_images_on() -> None:
+def test_the_mean_confidence_has_an_interval_for_ten_images_or_more() -> None:
     confidences = [0.5, 0.6, 0.7, 0.8, 0.9, 0.5, 0.6, 0.7, 0.8, 1.0]
     frame = pd.DataFrame({"class_index": 1, "tier": None, "prediction": 1, "correct": True, "confidence": confidences})
     found = measure_predictions(frame, 1000)

@@ -98,7 +98,7 @@ def test_the_page_of_evaluate(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_compare(form: str) -> None:
-    """Of two files the limits of both, and what is left out."""
+    """For two files the limits of both, and what is left out."""
     one = results_content(IMAGES, models())
     other = results_content(replace(IMAGES, limits=["Another trial"]), [model("d", "01")])
     strange = accuracies({"e": (0.75, 0.5, 0.875)})

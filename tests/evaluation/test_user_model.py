@@ -166,7 +166,7 @@ def test_a_model_that_is_not_deterministic_is_reported(name: str, mine: str, fol
 
 
 def test_a_file_of_weights_puts_no_folder_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its reader is installed; of the current folder, which may be a stranger's, nothing is imported."""
+    """Its reader is installed; nothing is imported from the current folder, which may be a stranger's."""
     monkeypatch.chdir(tmp_path)
     before = list(sys.path)
     reader = ModuleModel("net", "cleanset.studies.training.networks", "trained_network", weights=tmp_path / "net")

@@ -282,7 +282,7 @@ def read_any_predictions(path: Path) -> None:
 
 
 def make_state(rng: random.Random) -> bytes:
-    """A file of another kind among them, none that is as it was written."""
+    """A file of another kind among them, none of them unchanged."""
     return pick(rng, [lambda: damaged(rng, _state()), lambda: damaged(rng, b""), lambda: b"0" * 64 + _state()[64:]])
 
 

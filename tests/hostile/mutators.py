@@ -109,7 +109,7 @@ _VALUES = (
 
 
 def with_pax_header(rng: random.Random, members: Sequence[tuple[str, bytes]]) -> bytes:
-    """A tar of the members, one of which has odd pax headers."""
+    """A tar of the members, one with odd pax headers."""
     out = io.BytesIO()
     odd = rng.randrange(len(members))
     headers = {rng.choice(_KEYS): rng.choice(_VALUES) for _ in range(rng.choice([1, 1, 2, 3]))}

@@ -28,7 +28,7 @@ _CONTEXT = multiprocessing.get_context("fork")
 
 @dataclass
 class Outcomes:
-    """How many cases of a kind ended how; of each defect the number of the case, by which it is made again."""
+    """How many cases of a kind ended how; for each defect the number of the case, by which it is made again."""
 
     cases: int = 0
     refused: int = 0

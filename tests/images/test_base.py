@@ -16,7 +16,7 @@ def test_the_base_image_is_what_robustbench_models_see() -> None:
     assert np.array_equal(base.transpose(2, 0, 1), RES256CROP224(image))
 
 
-def test_a_base_image_of_the_same_size_stays_as_it_is() -> None:
+def test_a_base_image_of_the_same_size_stays_unchanged() -> None:
     base = base_image(drawn_image(500, 375, seed=1))
     assert np.array_equal(Resized(224)(Image.fromarray(base)).transpose(1, 2, 0), base)
 

@@ -10,7 +10,7 @@ SIZE = 112, 112
 
 @pytest.mark.parametrize(("largest", "factor"), [(255, 0.5), (128, 0.5), (127, 1), (64, 1), (63, 2), (4, 16), (1, 64)])
 def test_a_difference(largest: int, factor: float) -> None:
-    """Gray if there is none; as far from gray as so many times the difference, in both directions."""
+    """Gray if there is none; a multiple of the difference away from gray, in both directions."""
     before = np.full((160, 160, 3), 0, np.uint8)
     before[80:] = 255
     after = before.copy()

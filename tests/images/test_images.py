@@ -209,7 +209,7 @@ def test_a_profile_that_is_not_of_the_crop_is_left_out(kind: str, profile: bytes
     assert cropped(with_profile(kind, profile, mode), (0, 0, 20, 30)).info == {}
 
 
-def test_a_profile_of_which_a_part_is_missing_or_too_much() -> None:
+def test_a_profile_with_a_missing_or_surplus_part() -> None:
     """Too large for Pillow to open it in a PNG; and a JPEG without the last of several segments."""
     data = with_profile("JPEG", profile_of())
     last = data.rindex(b"ICC_PROFILE\0")
@@ -226,7 +226,7 @@ def test_a_profile_of_which_a_part_is_missing_or_too_much() -> None:
 @pytest.mark.parametrize("orientation", [3, 6, 8])
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 def test_a_crop_is_turned_by_viewers_as_its_image_is(kind: str, orientation: int) -> None:
-    """The pixels stay as they are stored; the orientation, and nothing else, goes along."""
+    """The pixels stay as stored; the orientation, and nothing else, goes along."""
     turned = Image.Exif()
     turned[0x0112], turned[0x010E] = orientation, "a description"
     part = cropped(with_exif(kind, turned), (0, 0, 20, 30))

@@ -72,7 +72,7 @@ def test_a_budget_needs_hours(work: Work, message: str) -> None:
 
 
 class Computation:
-    """Images, one after the other, each of which takes some seconds of a clock."""
+    """Images, one after the other; each takes some seconds of a clock."""
 
     def __init__(self, images: int, seconds: float) -> None:
         self.images = images

@@ -29,7 +29,7 @@ def test_a_text_that_would_be_a_formula_is_written_behind_an_apostrophe(text: st
 
 
 @pytest.mark.parametrize("text", [*NUMBERS, *KEPT])
-def test_numbers_and_other_texts_are_written_as_they_are(text: str) -> None:
+def test_numbers_and_other_texts_are_written_unchanged(text: str) -> None:
     assert raw(csv_text(["a", "b"], [[text, ""]]))[1] == (2, [text, ""])
 
 
@@ -75,7 +75,7 @@ def test_a_frame_without_formulas_is_written_as_pandas_writes_it() -> None:
     assert frame_csv(frame, "%.9g") == frame.to_csv(index=False, lineterminator="\n", float_format="%.9g")
     with_formula = frame.assign(kind=pd.Categorical(["=b", "a", None]))
     assert frame_csv(with_formula).splitlines()[1] == "x,-0.5,,-1,'=b,True"
-    assert with_formula["kind"].tolist()[0] == "=b"  # the frame is as it was
+    assert with_formula["kind"].tolist()[0] == "=b"  # the frame is unchanged
 
 
 def modules(repository: Path) -> Iterator[tuple[str, str]]:
@@ -85,7 +85,7 @@ def modules(repository: Path) -> Iterator[tuple[str, str]]:
 
 
 def test_one_module_writes_csv(repository: Path) -> None:
-    """Of two others, one checks a manifest line by line, and one is a program that needs nothing of the package."""
+    """One of two others checks a manifest line by line, and one is a program that needs nothing of the package."""
     texts = dict(modules(repository))
     readers = {name for name, text in texts.items() if re.search(r"^\s*(import csv\b|from csv\b)", text, re.MULTILINE)}
     assert readers == {"plumbing/csv_files.py", "sets/manifest_checks.py", "sets/from_verdicts.py"}

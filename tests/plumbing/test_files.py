@@ -142,7 +142,7 @@ def test_a_link_to_a_file_is_read(tmp_path: Path) -> None:
 
 
 def test_a_folder_takes_the_place_of_a_link(tmp_path: Path) -> None:
-    """As of an output that DVC links to its cache: what the link leads to stays as it was."""
+    """As of an output that DVC links to its cache: what the link leads to stays unchanged."""
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "before").touch()
     (tmp_path / "out").symlink_to("cache")

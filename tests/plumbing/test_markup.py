@@ -26,7 +26,7 @@ def test_what_would_begin_something_is_escaped(text: str, markdown: str) -> None
 
 @examples(1000)
 @given(LINES, LINES)
-def test_a_text_is_shown_as_it_is(one: str, other: str) -> None:
+def test_a_text_is_shown_unchanged(one: str, other: str) -> None:
     """Also after another one, and in a table."""
     line = f"x {markdown_text(one)} {markdown_text(other)} x"
     inline = READER.parseInline(line)[0].children or []
@@ -38,7 +38,7 @@ def test_a_text_is_shown_as_it_is(one: str, other: str) -> None:
 
 @examples(500)
 @given(LINES.filter(bool))
-def test_code_is_shown_as_it_is(text: str) -> None:
+def test_code_is_shown_unchanged(text: str) -> None:
     (token,) = READER.parseInline(markdown_code(text))[0].children or []
     assert (token.type, token.content) == ("code_inline", text)
 

@@ -20,7 +20,7 @@ def test_the_rate(speed: float | None, workers: int, text: str) -> None:
 
 
 def test_threads_give_results_in_order() -> None:
-    """Of many items a thread gets several at a time, and the last batch is smaller."""
+    """With many items a thread gets several at a time, and the last batch is smaller."""
     cores = available_cores()
     for count in (0, 1, 3 * MAX_HANDED_OVER**2 * cores + 1):
         assert found_in_threads(str, range(count), "count") == list(map(str, range(count)))

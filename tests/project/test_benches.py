@@ -158,7 +158,7 @@ def copy_project(repository: Path, folder: Path, miniature: Miniature) -> None:
 
 
 def draw_photographs(folder: Path) -> None:
-    """A hundred small JPEGs, and a devkit of which only the MD5 is asked."""
+    """A hundred small JPEGs, and a devkit that only needs an MD5."""
     (folder / "photos").mkdir(parents=True)
     (folder / "ILSVRC2012_devkit_t12.tar.gz").write_bytes(b"")
     for number in range(100):

@@ -407,7 +407,7 @@ def test_the_commands_after_activation(repository: Path, checkout: Checkout) -> 
 
 @pytest.mark.long
 def test_the_way_to_imagenet(repository: Path, checkout: Checkout, tmp_path: Path) -> None:
-    """Without the archives it ends with one line that says so."""
+    """Without the archives it ends with one line that reports it."""
     done = shell(checkout, block(repository, "mkdir -p imagenet/data/raw"), ARCHIVES=str(tmp_path))
     assert done.returncode != 0
     assert f"error: data/raw/ILSVRC2012_img_val.tar: broken symlink to {tmp_path}" in done.stderr
@@ -498,7 +498,7 @@ HONEST = ("standard", "norm_robust", "corruption_robust")
 
 @pytest.mark.exhaustive
 def test_a_defence_in_small(repository: Path, checkout: Checkout) -> None:
-    """With 3 images in place of 12, of which the block's model gives the first sign of its row in the table."""
+    """With 3 images in place of 12; the block's model gives the first sign of its row in the table."""
     params = checkout.folder / "docs" / "defences.yaml"
     text = params.read_text()
     params.write_text(text.replace("12", "3"))
@@ -752,7 +752,7 @@ def test_every_path_of_the_tree_is_there(repository: Path) -> None:
 
 @pytest.mark.long
 def test_the_progress_of_a_team(checkout: Checkout, repository: Path) -> None:
-    """Of the sample's reviewers, as if they were a team: only what is not settled is to review."""
+    """For the sample's reviewers, as if they were a team: only what is not settled is to review."""
     done = shell(checkout, block(repository, "cleanset review status --reviewer ada --reviewer ben --reviewer board"))
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()]

@@ -68,7 +68,7 @@ MODULES = {
 }
 """By extra, "" being the core, the modules for which it is enough."""
 AFTER = {"evaluate": "torch", "build": "torch"}
-"""Extras that bring all that another one brings, whose imports come first; of the others, the core's."""
+"""Extras that bring all that another one brings, whose imports come first; for the others, the core's."""
 
 
 @pytest.fixture(scope="module")

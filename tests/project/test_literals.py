@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 MIN_WORDS = 10
-"""Words of a message from which on it is in one place."""
+"""Smallest number of words of a message that must be in one place."""
 
 MIN_DIGITS = 3
-"""Digits of a whole number, without the zeros at its end, from which on it is a limit of its own."""
+"""Smallest number of digits, without trailing zeros, of a whole number that counts as a limit."""
 
 MIN_LIMIT = 10_000
 SEARCHES = {"compile", "findall", "finditer", "fullmatch", "match", "search", "split", "sub", "subn"}

@@ -277,7 +277,7 @@ def test_each_file_that_nobody_may_edit_is_changed_in_a_test(repository: Path) -
 
 
 def changes(data: bytes, old: str, new: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the kind of each change, and the changed bytes; of a binary file, single bytes alone."""
+    """Yield the kind of each change, and the changed bytes; for a binary file, single bytes alone."""
     if old and not new:
         table = pq.read_table(pa.BufferReader(data))
         place = table.column_names.index(old)

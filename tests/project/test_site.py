@@ -87,7 +87,7 @@ def test_make_docs_builds_it_as_strictly(repository: Path) -> None:
 
 
 def test_the_reference_is_that_of_the_code(repository: Path) -> None:
-    """Every part of a page that is made from the code or a table is as it is made now."""
+    """Every part of a page that is made from the code or a table is up to date."""
     command = [sys.executable, "docs/reference.py", "--check"]
     done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr

@@ -54,7 +54,7 @@ TESTED = "scenario,class_index,images,correct\noriginal,0,3,2\n"
 
 
 def parquet(columns: Mapping[str, Any], **types: str) -> bytes:
-    """A Parquet file with these columns, none of which may hold nulls."""
+    """A Parquet file with these columns, all without nulls."""
     content = pa.Table.from_pandas(pd.DataFrame(columns).astype(types), preserve_index=False)
     fields = [
         each.with_nullable(False).with_type(pa.string() if each.type == pa.large_string() else each.type)
@@ -85,7 +85,7 @@ COMMON_MEASURES = ("measures/models.csv", "measures/notes.csv", "measures/flips_
 
 
 def measures(path: Path) -> object:
-    """The tables of one family, of which all but one are whole."""
+    """The tables of one family, all but one whole."""
     for name, columns in measuring.MEASURE_FILES.items():
         if name.startswith("measures/perturbation") or name in COMMON_MEASURES:
             other = path.parent / Path(name).name

@@ -57,7 +57,7 @@ def of_some_classes(real: Path) -> list[int]:
 
 
 def test_the_numbers(edition: Path) -> None:
-    """Of the labels, of the three models' predictions, and of their finished sets."""
+    """Digests of the labels, of the three models' predictions, and of their finished sets."""
     index = pd.read_parquet(edition / "data" / "index.parquet")
     found: dict[str, object] = {
         name: [json.loads((edition / "metrics" / "totals" / f"{name}.json").read_text())[role] for role in ROLES]

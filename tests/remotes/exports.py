@@ -20,7 +20,7 @@ def manifest_holds(folder: Path) -> bool:
 
 
 def give_archives(built: Checkout, checkout: Checkout) -> None:
-    """Put one's own archives into a clone; and into its cache, for a stage made those of the sample."""
+    """Put own archives into a clone; and into its cache, for a stage made those of the sample."""
     shutil.copytree(built.folder / "data" / "raw", checkout.folder / "data" / "raw")
     for path in (checkout.folder / "data" / "raw").iterdir():
         md5 = hashlib.md5(path.read_bytes()).hexdigest()

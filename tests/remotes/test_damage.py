@@ -40,7 +40,7 @@ class Objects:
 
 @pytest.fixture
 def objects(built: Checkout, pushed: Path) -> Iterator[Objects]:
-    """Where the list of the set's files and one of its images are; they are put back as they were."""
+    """Where the list of the set's files and one of its images are; they are restored."""
     folder = pushed / "dvc" / "files" / "md5"
     lock = yaml.safe_load((built.folder / "dvc.lock").read_text())
     (md5,) = (out["md5"] for out in lock["stages"]["export@standard"]["outs"])

@@ -61,7 +61,7 @@ def failed(request: Request) -> list[str]:
 
 
 def violations(page: Page, inside: str = "html") -> list[tuple[str, list[str]]]:
-    """What axe finds wrong with a page, or with an element of it, as it is shown now."""
+    """What axe finds wrong with a page, or with an element of it, as currently shown."""
     if not page.evaluate("() => window.axe !== undefined"):
         page.evaluate(AXE)
     # of what passes, one node each

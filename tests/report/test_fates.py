@@ -26,7 +26,7 @@ SETS = {
 
 
 def test_kept_images_come_by_their_best_place_and_others_by_their_best_rank() -> None:
-    """Of one place, the image of the model that the params name first; images with a flaw before those not needed."""
+    """In one place, the image of the model that the params name first; images with a flaw before those not needed."""
     found = candidates_by_class(SETS, {"b": [0.5, 0.5], "a": [0.5, 0.5]}, {})
     assert {index: [each.image_id for each in candidates] for index, candidates in found.items()} == {
         5: ["y1", "b1", "z2", "dark", "word", "over", "far"]

@@ -289,7 +289,7 @@ def test_from_the_first_page_to_a_class(report: Path, page: Page) -> None:
 
 @pytest.mark.long
 def test_why_an_image_is_in_two_clicks(report: Path, page: Page) -> None:
-    """From the first page to the sheet, and from an image on it to its ranks and votes, and the rejected ones."""
+    """From the first page to the sheet, and then from an image to its ranks and votes, and the rejected ones."""
     show(page, report, "index.html")
     page.get_by_role("link", name="goldfish – banana").click()
     page.get_by_role("link", name="00000256").click()

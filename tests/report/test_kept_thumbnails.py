@@ -21,7 +21,7 @@ def never(*_: object, **__: object) -> NoReturn:
 
 
 def test_kept_ones_are_what_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a whole, a cropped and an enlarged image, of one folder."""
+    """For a whole, a cropped and an enlarged image in one folder."""
     kept = KeptFiles(tmp_path / "kept")
     large, small = jpeg(quarters(), orientation=6), jpeg(quarters(40, 32))
     expected = [

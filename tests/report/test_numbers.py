@@ -255,7 +255,7 @@ def test_reviewers(index_page: BeautifulSoup, verdicts: list[tuple[str, str, str
 def test_agreement(index_page: BeautifulSoup, verdicts: list[tuple[str, str, str, str]]) -> None:
     """In the sample ada and ben have five balloons in common and agree on four; the board does not count.
 
-    Of five images, fewer than ten, no coefficient is printed.
+    For five images, fewer than ten, no coefficient is printed.
     """
     given = {
         name: {(wnid, image): verdict for who, wnid, image, verdict in verdicts if who == name}

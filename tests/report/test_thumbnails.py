@@ -61,7 +61,7 @@ def test_the_image_is_still_the_same() -> None:
 
 
 def test_the_box_is_drawn_before_and_cut_out_after() -> None:
-    """The right half of 1000 x 500, of which 400 x 200 is shown: x from 200, y from 0."""
+    """The right half of 1000 x 500, shown at 400 x 200: x from 200, y from 0."""
     before, after = map(shown, before_and_after(jpeg(quarters()), (500, 0, 1000, 500)))
     assert before.size == (400, 200)
     for at in ((202, 100), (398, 100), (300, 1), (300, 198)):

@@ -178,7 +178,7 @@ def test_forms(name: str, found: dict[str, Reproduction]) -> None:
 
 @pytest.mark.long
 def test_the_command() -> None:
-    """All papers with their counts; of one, the numbers that differ, and what is not computed."""
+    """All papers with their counts; for one, the numbers that differ, and what is not computed."""
     command = CliRunner(env={"COLUMNS": "300"})
     listed = command.invoke(app, ["reproduce"]).stdout
     assert "(63 from raw data)" in listed

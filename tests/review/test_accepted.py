@@ -79,7 +79,7 @@ def test_stages_depend_on_the_digests_not_on_the_folder(folder: Path) -> None:
 
 
 def test_every_difference_is_in_one_line(folder: Path) -> None:
-    """Swapped files too, whose names and sizes tell nothing; a damaged one is a changed one."""
+    """Swapped files too, whose names and sizes show nothing; a damaged one is a changed one."""
     edition, images = made(folder), folder / "images"
     shutil.move(images / "cat/0.png", images / "x.png")
     shutil.move(images / "cat/1.png", images / "cat/0.png")
@@ -242,7 +242,7 @@ def test_accepting_removes_the_verdicts_on_changed_images_alone(folder: Path) ->
 
 
 def test_verdicts_that_are_saved_meanwhile_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a reviewer whose page saves one verdict after the other, from before the images are hashed to the end."""
+    """For a reviewer whose page saves one verdict after the other, from before the images are hashed to the end."""
     edition = made(folder)
     own_edition.run(edition, "preprocess")
     own_edition.review(edition, "ada")
@@ -417,7 +417,7 @@ def test_a_folder_with_braces_is_refused(folder: Path) -> None:
 
 
 def labels_csv(folder: Path, name: str, moved: str) -> Path:
-    """A table of the six images, of which one is in the other class."""
+    """A table of the six images, one in the other class."""
     rows = []
     for path in sorted((folder / "images").glob("*/*.png")):
         key = path.parent.name if path.name != moved else "dog" if path.parent.name == "cat" else "cat"

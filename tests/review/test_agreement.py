@@ -39,7 +39,7 @@ PATIENTS = """00060 03003 01401 00006 03030 20400 00402 20310 20040 00006 10050 
 00501 30012 51000 02040 10203 00006 01050 02013 20040 10041 05010 40002 02040 10500 00006"""
 FLEISS = np.array([[int(count) for count in patient] for patient in PATIENTS.split()])
 
-# Gwet 2014: 12 units, 4 raters, some of whom did not rate all
+# Gwet 2014: 12 units, 4 raters; some did not rate all
 GWET = np.array(
     [[3, 0, 0, 0, 0], [0, 3, 1, 0, 0], [0, 0, 4, 0, 0], [0, 0, 4, 0, 0], [0, 4, 0, 0, 0], [1, 1, 1, 1, 0],
      [0, 0, 0, 4, 0], [3, 1, 0, 0, 0], [0, 4, 0, 0, 0], [0, 0, 0, 0, 3], [2, 0, 0, 0, 0], [0, 0, 1, 0, 0]]
@@ -55,7 +55,7 @@ Counts = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 
 def kappa_of(counts: Counts) -> float | None:
-    """Of ten times the images, since of fewer than ten none is given: their number does not change it."""
+    """With ten times the images, since fewer than ten give none: their number does not change it."""
     return overall(np.repeat(counts, 10, axis=0)).kappa
 
 
@@ -109,7 +109,7 @@ def test_small_tables(counts: "np.ndarray[tuple[int, int], np.dtype[np.int64]]",
     assert rounded(overall(counts)) == replace(found, kappa=None)
 
 
-def test_kappa_and_ac1_have_intervals_from_ten_images_on() -> None:
+def test_kappa_and_ac1_have_intervals_for_ten_images_or_more() -> None:
     found = overall(FLEISS)
     low, high = found.kappa_interval or (0, 0)
     # the jackknife's standard error, of the 30 tables without an image

@@ -181,7 +181,7 @@ def test_a_result_without_a_field_is_made_again(tmp_path: Path) -> None:
 
 
 def test_a_set_that_has_changed_since() -> None:
-    """Two flawed draws are taken out, three images come, of which anything may be true; one clean one goes."""
+    """Two flawed draws are taken out, three unknown images come; one clean one goes."""
     plan = new_plan(model="standard", kind="fixed", seed="1", drawn=60, images=SET, classes=imagenet())
     gone = {*plan.draws[:2], plan.draws[5]}
     new = [SetImage(3, f"ILSVRC2012_val_{number:08d}", None) for number in (901, 902, 903)]

@@ -1,4 +1,4 @@
-"""Reviews of images that are not ImageNet's: any class key and image id is written, and read back as it was."""
+"""Reviews of images that are not ImageNet's: any class key and image id is written, and read back unchanged."""
 
 from pathlib import Path
 

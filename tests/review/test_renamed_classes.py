@@ -118,7 +118,7 @@ def test_a_class_that_is_declared_gone(edition: Edition) -> None:
 
 
 def test_in_a_new_edition(edition: Edition, tmp_path: Path) -> None:
-    """Of the same images, then with two classes under new names, one of which needs quotes; answers to gold items stay
+    """For the same images, then with two classes under new names, one that needs quotes; answers to gold items stay
     behind."""
 
     def carried(name: str, *answers: str) -> tuple[str, dict[str, str]]:

@@ -40,7 +40,7 @@ n01440764:
     assert vote.review.box == (0, 0, 480, 330)
 
 
-# each class of verdict as it is read and written: the lines of its entry in the file
+# each class of verdict as read and written: the lines of its entry in the file
 AS_WRITTEN: list[tuple[Review, str]] = [
     (Review(verdict=Clean(), sha256=SHA), f"""\
     verdict: clean

@@ -83,7 +83,7 @@ def test_json(edition: Edition) -> None:
 
 
 def review(edition: Edition, reviewer: str, wnid: str, **images: str) -> None:
-    """Replace a reviewer's file of a class; `p3="verdict: clean"` says so of image 3."""
+    """Replace a reviewer's file of a class; `p3="verdict: clean"` sets image 3."""
     path = edition.reviews / reviewer / f"{wnid}.yaml"
     entries = "".join(
         f"  {val(int(name[1:]))}: {{{fields}, sha256: {sha(int(name[1:]))!r}}}\n" for name, fields in images.items()

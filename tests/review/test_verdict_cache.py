@@ -58,7 +58,7 @@ def kept_file(folder: Path) -> Path:
 def test_what_comes_back_is_what_was_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = KeptFiles(tmp_path / "kept")
     assert kept_votes(TEXT, WNID, "one.yaml", imagenet(), kept) == expected("one.yaml")
-    monkeypatch.setattr("cleanset.review.file_format.parse_reviews", None)  # from here on, nothing is parsed
+    monkeypatch.setattr("cleanset.review.file_format.parse_reviews", None)  # nothing is parsed any more
     assert kept_votes(TEXT, WNID, "elsewhere/two.yaml", imagenet(), kept) == expected("elsewhere/two.yaml")
 
 

@@ -43,7 +43,7 @@ def save(
     *,
     classes: ClassTable | None = None,
 ) -> None:
-    """Save a verdict, on ImageNet's images unless told otherwise; by default over whatever the file has."""
+    """Save a verdict, on ImageNet's images and over whatever the file has."""
     classes = classes or imagenet()
     if isinstance(expected, EllipsisType):
         expected = on_disk(reviews / reviewer / f"{wnid}.yaml", classes).get(image_id)

@@ -34,7 +34,7 @@ def test_the_fit_is_the_minimum() -> None:
 
 
 def test_colors_that_separate_the_groups() -> None:
-    """Red against green: finite weights, and every image that was left out is told from the others."""
+    """Red against green: finite weights, and every image that was left out is distinguished from the others."""
     generator = np.random.default_rng(1)
     features, groups = [], np.arange(20) % 2
     for group in groups:

@@ -13,7 +13,7 @@ from draw import draw, image_id
 from drawing.backdrops import BACKDROPS
 
 EVERY = 16
-"""Every so many images are drawn again."""
+"""Interval at which images are drawn again."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_the_masks(study: Path) -> None:
     assert drawn > 15
 
 
-def test_a_mask_leaves_every_other_byte_as_it_is() -> None:
+def test_a_mask_leaves_every_other_byte_unchanged() -> None:
     each = next(each for each in plan.plans() if len(each.shown) == 1 and each.flaw == "frame")
     assert masks.masked(each).jpeg == draw(each).jpeg
 

@@ -1,4 +1,4 @@
-"""Checkpoints as they are really published: loaded as their authors' own code loads them, or refused."""
+"""Checkpoints as really published: loaded as their authors' own code loads them, or refused."""
 
 import argparse
 import copy

@@ -120,7 +120,7 @@ def test_a_broken_image_is_named_and_what_is_finished_stays(tmp_path: Path, plai
     assert written(tmp_path, devices=devices) == plain
 
 
-def test_the_model_is_left_as_it_was(tmp_path: Path) -> None:
+def test_the_model_is_left_unchanged(tmp_path: Path) -> None:
     model = linear()
     written(tmp_path, model, precision="float64")
     assert {parameter.dtype for parameter in model.network.parameters()} == {torch.float32}

@@ -155,7 +155,7 @@ def test_pinning_downloads_and_then_other_bytes_are_refused(
 
 
 def test_local_weights_are_pinned(folder: Path, run: Callable[..., Done]) -> None:
-    """A first run on weights of one's own: named in params.yaml, their SHA-256 written by the command."""
+    """A first run on own weights: named in params.yaml, their SHA-256 written by the command."""
     (folder / "w.pt").write_bytes(b"PK of mine")
     params = folder / "params.yaml"
     params.write_text(params.read_text().replace(f"\n    sha256: {C}", ""))

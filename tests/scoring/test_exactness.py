@@ -35,7 +35,7 @@ IMAGES = {id_of(number): jpeg(drawn_image(130 + number, 120, seed=number)) for n
 
 
 def resnet50(role: str, folder: Path) -> LoadedModel:
-    """One of the three with random weights and statistics, as it is loaded; its images are 64 x 64, for time."""
+    """One of the three with random weights and statistics, as loaded; its images are 64 x 64, for time."""
     network = random_resnet50(5)
     nn.init.normal_(network.fc.weight, std=0.1)
     path = folder / f"{role}.safetensors"
@@ -68,7 +68,7 @@ def test_resnet50s_in_float64_are_the_same_bytes(role: str, tmp_path: Path) -> N
         torch.set_num_threads(threads)
     assert outputs.keys() == exact.columns.keys()
     assert all(np.array_equal(values, exact.columns[name]) for name, values in outputs.items())
-    assert len({tuple(row) for row in outputs["top5_class"].tolist()}) > 1  # the images are told apart
+    assert len({tuple(row) for row in outputs["top5_class"].tolist()}) > 1  # the images are distinguished
 
 
 def test_distance_by_hand() -> None:

@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ([sys.executable, "option.py", "-wweights.txt"], ["option.py", "weights.txt"]),
         (["true"], []),
         (["no-such-program"], []),
-        # it takes no hook: docs/formats.md says so
+        # it takes no hook: docs/formats.md states it
         ([sys.executable, "-I", "answer.py"], []),
     ],
 )

@@ -92,7 +92,7 @@ def test_score_is_a_plain_loop(tiny: LoadedModel) -> None:
         assert found.tolist() == classes[:5].tolist()
         assert stored.tolist() == probabilities[:5].float().tolist()
         assert log_odds == pytest.approx(float(torch.logit(probabilities[0])), rel=1e-6)
-    assert table["top5_class"].str[0].nunique() > 1  # the images are told apart
+    assert table["top5_class"].str[0].nunique() > 1  # the images are distinguished
 
 
 @pytest.mark.long

@@ -38,7 +38,7 @@ def write(path: Path, rows: Rows) -> None:
 
 
 def write_checksums(folder: Path) -> None:
-    """Those of the files of a release, or of a set, as they are now."""
+    """The current ones of the files of a release, or of a set."""
     names = sorted(line.split("  ")[1] for line in (folder / "checksums.sha256").read_text().splitlines())
     digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
     (folder / "checksums.sha256").write_text("".join(f"{digest}  {name}\n" for name, digest in digests.items()))

@@ -37,7 +37,7 @@ REJECTED = {"cat/000.png": own_edition.REJECT, **{f"dog/{place:03d}.png": own_ed
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, pristine: Checkout) -> Edition:
-    """Cats, of which one is flawed, and dogs, which all are, made by `dvc repro`; not to be changed."""
+    """Cats, one of them flawed, and flawed dogs, made by `dvc repro`; not to be changed."""
 
     def make(folder: Path) -> None:
         edition = own_edition.make(folder, keys=("cat", "dog", "eel"), each=EACH, options=[*ALL, "--git"])

@@ -208,7 +208,7 @@ def test_other_bytes_than_the_indexed_ones(edition: Edition, tmp_path: Path) -> 
 
 
 def peak_mib(images: int, out: Path) -> float:
-    """Peak memory of writing so many images, 147 KiB each, in a process of its own."""
+    """Peak memory of writing a number of images, 147 KiB each, in a process of its own."""
     program = f"""
 import resource
 from pathlib import Path

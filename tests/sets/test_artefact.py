@@ -33,7 +33,7 @@ class Kind:
     images: dict[str, str] | None = None
     """Of own images; None: ImageNet's."""
     licence: str | None = None
-    """Of the texts, where it is not CC-BY-4.0."""
+    """The licence of the texts if it is not CC-BY-4.0."""
     with_images: bool
     zenodo: tuple[str, str | None]
     """access_right and license."""

@@ -1,4 +1,4 @@
-"""The tools that a researcher has load an export as it is there: torchvision, datasets, mlcroissant."""
+"""The tools that a researcher has load an export unchanged: torchvision, datasets, mlcroissant."""
 
 import hashlib
 import json

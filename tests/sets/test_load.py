@@ -116,7 +116,7 @@ def test_as_torchvision_names_it(edition: Edition) -> None:
 
 
 def test_a_notebook_shows_counts_and_a_contact_sheet(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of more images than it has places, every so many; the transform does not count."""
+    """With more images than places, one at regular intervals; the transform does not count."""
     images = cleanset.load("standard", edition.folder, transform=len)
     text, sheet = contact_sheet(images)
     assert text == f"standard: 6 images of 3 classes, 2 cropped. {trial(edition.export('standard'))}"

@@ -24,7 +24,7 @@ REMEDY = "run dvc repro; after a merge remove dvc.lock first"
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Edition:
-    """Two classes of four images, of which two are needed; not to be changed."""
+    """Two classes of four images, two of them needed; not to be changed."""
     folder = tmp_path_factory.mktemp("finished")
     rows = [f"{key}/{place:03d}.png,{key},g{place}" for key in ("cat", "dog") for place in range(4)]
     (folder / "labels.csv").write_text("\n".join(["file,class,group", *rows]) + "\n")
@@ -177,7 +177,7 @@ def test_another_archive_of_imagenet(tmp_path: Path) -> None:
 
 
 def test_labels_of_imagenet_are_those_that_preprocess_has_read(tmp_path: Path) -> None:
-    """What DVC has locked with the index tells of the devkit, the reassessed labels, and how they are read."""
+    """What DVC has locked with the index covers the devkit, the reassessed labels, and how they are read."""
     edition = make_edition(tmp_path)
     shutil.copy(Path(__file__).parents[2] / "dvc.yaml", edition.dvc_yaml)
     folder = edition.export("standard")

@@ -121,7 +121,7 @@ def test_the_table_without_images_has_the_names_of_the_classes(export_folder: Pa
 
 
 def test_what_is_published_without_images_is_made_again(export_folder: Path, tmp_path: Path) -> None:
-    """With the release that the Croissant description next to the manifest tells of."""
+    """With the release that the Croissant description next to the manifest names."""
     publish.run(export_folder, tmp_path / "out", with_images=False, key=None)
     images = export_folder.parents[1] / "raw" / "ILSVRC2012_img_val.tar"
     result = rebuild.run(tmp_path / "out" / NAME / "manifest.csv", images, tmp_path / "again")
@@ -517,7 +517,7 @@ def test_members_that_no_set_has(tmp_path: Path, name: str, kind: bytes, link: s
 
 
 def test_a_tar_of_another_program(published: Path, tmp_path: Path) -> None:
-    """It has members for folders, so not the same bytes; the set in it is as it was."""
+    """It has members for folders, so not the same bytes; the set in it is unchanged."""
     subprocess.run(["tar", "-cf", tmp_path / f"{NAME}.tar", "-C", published, f"./{NAME}"], check=True)
     (problem,) = verify.run(tmp_path / f"{NAME}.tar", decode=False).problems
     assert str(problem) == f"unlike       {NAME}.tar: other bytes; expected those that publish gives for its files"

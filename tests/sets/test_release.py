@@ -172,7 +172,7 @@ def test_planted_changes_are_found(kind: str, released: Path, tmp_path: Path) ->
 
 
 def beside_the_first(folder: Path, random: Random) -> None:
-    """A score of an image that the model does not get right, all numbers of which fit."""
+    """A score of an image that the model does not get right, with consistent numbers."""
     path = folder / "scores" / "standard.parquet"
     rows = read(path)
     candidates = {row["image_id"] for row in read(folder / "candidates" / "standard.parquet")}
@@ -212,7 +212,7 @@ def everywhere(folder: Path, random: Random) -> None:
 
 @pytest.mark.parametrize("plant", [beside_the_first, note, source_check, everywhere])
 def test_what_nobody_can_find_from_a_release_alone(plant: Plant, copy: Path) -> None:
-    """As the program's docstring says: one that decides nothing, or is made in every place that tells of it."""
+    """As the program's docstring says: one that decides nothing, or is made in every place that records it."""
     before = files(copy)
     planted(copy, plant, Random(1))
     assert problems(copy) == []
@@ -244,7 +244,7 @@ def test_a_file_that_cannot_be_read_is_a_problem(old: str, new: str, says_so: st
 def test_an_edition_whose_sets_do_not_follow_is_not_published(
     built: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A set that is older than its edition says so; where it does not, the program that checks releases does."""
+    """A set that is older than its edition reports it; where it does not, the program that checks releases does."""
     edition = copied(built, tmp_path / "edition")
     path = edition.reviews / "ada" / "n01443537.yaml"
     content = yaml.safe_load(path.read_text())

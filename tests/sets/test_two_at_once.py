@@ -111,7 +111,7 @@ def test_the_workspace_of_a_process_killed_before_it_took_the_lock_goes(tmp_path
 
 
 def test_the_partial_folder_of_somebody_else_stays(tmp_path: Path) -> None:
-    """Of any name that looks like ours, and with the same things in it."""
+    """With any name that looks like ours, and with the same content."""
     for name in ("out.partial", "out.old.partial", ".out.partial", ".out.partial-shards"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "lock").touch()

@@ -221,7 +221,7 @@ def test_one_of_your_own_images_twice(own: Edition) -> None:
 
 @pytest.mark.slow
 def test_images_that_imagenet_has_twice(copy: Path) -> None:
-    """Equal pixels are no fault of the set, whether or not its bytes are verified: `load` takes it, and says so."""
+    """Equal pixels are no fault of the set, whether or not its bytes are verified: `load` takes it, and reports it."""
     rewrite(copy, 7, pixels_sha256=rows(copy)[0]["pixels_sha256"])
     found = verify.run(copy, decode=False)
     twins = f"Images with the bytes or pixels of another one: 1, the first is {SIX}, as {ONE}."

@@ -47,7 +47,7 @@ ABOUT = {"title": "Drawn animals", "authors": [{"name": "Lovelace, Ada"}], "imag
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Edition:
-    """Eight cats and dogs, of which the first in the order is cropped and the second rejected; not to be changed."""
+    """Eight cats and dogs, the first in the order cropped and the second rejected; not to be changed."""
 
     def make(folder: Path) -> None:
         edition = own_edition.make(folder, keys=KEYS, each=8)

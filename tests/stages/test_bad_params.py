@@ -134,7 +134,7 @@ def test_no_params(made: Made) -> None:
 
 @pytest.mark.slow
 def test_a_key_that_a_later_stage_needs(made: Made, repository: Path) -> None:
-    """DVC would say so when that stage's turn comes, after the scoring."""
+    """DVC would report it when that stage's turn comes, after the scoring."""
     made.archives()
     (made.folder / "dvc.yaml").write_text(of_one_model((repository / "dvc.yaml").read_text()))
     made.others = {"dataset": made.dataset | {"classes": "all", "label": "real"}, "protocol": "as_written"} | {

@@ -118,7 +118,7 @@ def test_report_after_a_hand(made_edition: Edition) -> None:
 @pytest.mark.long
 @pytest.mark.slow
 def test_export(made: Made) -> None:
-    """Of three images one gives way to another, one is a crop, and one is as it was."""
+    """One of three images gives way to another, one is a crop, and one is unchanged."""
     made.archives()
     made.succeeds("preprocess")
     with_model(made, name=NETWORK)

@@ -148,7 +148,7 @@ SELECTION_ROWS: dict[str, list[Row]] = {
         (val(2), 0, 1, "top5", 1, 0.75, [0, 0, 40, 30], False),
         (val(5), 1, 1, "top5", 1, 0.5, None, False),
     ],
-    "corruption_robust": [],  # for count: a model of which nothing is left
+    "corruption_robust": [],  # for count: a model with nothing left
 }
 REJECTED_ROWS: dict[str, list[Row]] = {
     "standard": [
@@ -188,7 +188,7 @@ REVIEWS = {
 
 
 def put(path: Path, rows: Sequence[Row], table: Table) -> None:
-    """Write a table with its rows as they are given."""
+    """Write a table with its rows as given."""
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(table.schema)]
     pq.write_table(pa.Table.from_arrays(columns, schema=table.schema), path)

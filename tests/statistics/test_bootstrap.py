@@ -93,7 +93,7 @@ def test_these_draws_on_any_machine() -> None:
 
 
 def simulated(size: int, classes: int, seed: int) -> float:
-    """How many of 400 95 % intervals have the mean of the population in them, of so many classes of so many images."""
+    """How many of 400 95 % intervals have the mean of the population in them, by numbers of classes and of images."""
     generator = np.random.default_rng(seed)
     shares = generator.random(classes)
     resamples = Bootstrap(400).resample(np.repeat(np.arange(classes), size))

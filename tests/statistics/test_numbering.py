@@ -48,13 +48,13 @@ def text_order(classes: int) -> Numbers:
     [(12, 2, 1.0), (12, 3, 0.9), (12, 30, 0.4), (100, 2, 0.95), (100, 50, 0.3), (1000, 5, 0.6), (1000, 20, 0.35)],
 )
 def test_numbers_that_are_sorted_as_text_are_found(classes: int, images: int, accuracy: float) -> None:
-    """Accuracy in use: far above chance with 12 classes, two of which keep their number."""
+    """Accuracy in use: far above chance with 12 classes; two keep their number."""
     labels, predictions = answers(classes, images, accuracy, seed=classes + images)
     found = other_numbering(text_order(classes)[labels].tolist(), predictions.tolist())
     assert found is not None
     expected = {int(index): number for number, index in enumerate(text_order(classes)) if index != number}
     right = [expected.get(label) == moved for label, moved in found.moved.items()]
-    # from few answers of a weak model not every class is told
+    # from few answers of a weak model not every class is determined
     assert np.mean(right) > (0.9 if accuracy >= 0.9 else 0.6)
     assert found.correct > 2 * found.correct_before
     assert other_numbering(labels.tolist(), predictions.tolist()) is None

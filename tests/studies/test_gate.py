@@ -96,7 +96,7 @@ REFUSED = {
 """Of each network what every command says."""
 FEW = {"corruptions": {"names": ["contrast"], "severities": [3]}, "bootstrap": {"draws": 20}}
 DEPENDENT = ("of_batch", "random")
-"""Networks whose answers depend on more than the image: an edition refuses them, measurements say so."""
+"""Networks whose answers depend on more than the image: an edition refuses them, measurements report it."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def test_each_is_refused_in_the_same_words(asked: Callable[[Place, str], None], 
 @pytest.mark.long
 @pytest.mark.parametrize("name", DEPENDENT)
 def test_answers_that_depend_on_more_than_the_image(name: str, place: Place) -> None:
-    """An edition, whose scores have to come out the same again, refuses them; measurements say so."""
+    """An edition, whose scores have to come out the same again, refuses them; measurements report it."""
     with pytest.raises(CleansetError, match=r"^score mine: the network gives an image other logits (when|in) .*: turn"):
         of_edition(place, name)
     assert not place.edition.scores("mine").exists()

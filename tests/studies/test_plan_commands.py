@@ -61,7 +61,7 @@ def planned(command: Sequence[str]) -> dict[str, Any]:
 
 
 def rows(command: Sequence[str]) -> list[tuple[object, ...]]:
-    """Of each computation its name, state, images, finished ones, and passes forward."""
+    """For each computation its name, state, images, finished ones, and passes forward."""
     keys = ("name", "state", "images", "finished")
     return [(*(work[key] for key in keys), work["passes"]["forward"]) for work in planned(command)["works"]]
 

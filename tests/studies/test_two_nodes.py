@@ -1,4 +1,4 @@
-"""Attacks and answers on a cluster of two nodes, of which one joins later and is killed; needs root (make test-ray)."""
+"""Attacks and answers on a cluster of two nodes; one joins later and is killed; needs root (make test-ray)."""
 
 import json
 import os

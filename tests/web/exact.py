@@ -21,7 +21,7 @@ FRAMES = """() => [...document.querySelectorAll(".frame:not(:has(.loading)) img"
   for (let each = image.parentElement; each !== null; each = each.parentElement)
     if (getComputedStyle(each).overflow !== "visible") around.push(each);
   const boxes = [image, ...around].map((each) => each.getBoundingClientRect());
-  // without the last row, of which a window of a fraction of CSS pixels has a part
+  // without the last row, partly in a window of fractional CSS pixels
   boxes.push({ left: 0, top: 0, right: document.documentElement.clientWidth, bottom: innerHeight - 1 });
   const sight = [
     ...["left", "top"].map((side) => Math.max(...boxes.map((box) => box[side]))),
@@ -47,7 +47,7 @@ class Shown:
 
 
 def shown_images(page: Page) -> list[Shown]:
-    """Each image in a frame of which a pixel is in sight."""
+    """Each image in a frame with a pixel in sight."""
     hiding = page.add_style_tag(content=HIDDEN)
     page.evaluate(TWO_FRAMES)
     ratio = page.evaluate("devicePixelRatio")

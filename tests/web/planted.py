@@ -109,9 +109,9 @@ def opened(browser: Browser, page: Path | str) -> Page:
 
 
 def check(page: Page, *, is_planted: bool = True) -> None:
-    """No script ran, none is there to run, and the text is shown as it was written."""
+    """No script ran, none is there to run, and the text is shown unchanged."""
     page.wait_for_load_state()
-    # a broken image is told after the page has loaded
+    # a broken image is reported after the page has loaded
     page.wait_for_timeout(50)
     assert page.evaluate("runs") == 0
     live = page.evaluate(LIVE)

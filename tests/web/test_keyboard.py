@@ -13,7 +13,7 @@ LATIN = ("a", "KeyA")
 CYRILLIC = ("\N{CYRILLIC SMALL LETTER A}", "KeyF")
 ARABIC = ("\N{ARABIC LETTER BEH}", "KeyF")
 THAI = ("\N{THAI CHARACTER KO KAI}", "KeyD")
-"""A letter of a layout, which tells of it."""
+"""A letter of a layout, which identifies it."""
 
 KEYS: list[tuple[tuple[str, str], str, str, bool, str, str | None]] = [
     (LATIN, "z", "KeyY", False, "z", None),  # QWERTZ: a Latin letter counts, wherever it is

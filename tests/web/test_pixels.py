@@ -19,7 +19,7 @@ RATIOS = [
     for ratio in (0.9, 1, 1.1, 1.25, 1.33, 1.5, 1.75, 2, 2.5, 3)
 ]
 WIDTHS = (391, 801, 1367)
-"""Of windows, in CSS pixels: with odd ones, what is in the middle is at halves of pixels."""
+"""Sizes of windows, in CSS pixels: with odd ones, what is in the middle is at halves of pixels."""
 PAGE = """<body style="margin: 7.3px"><div id=all style="display: flex; flex-wrap: wrap; gap: 7.77px; justify-content:
 center">{figures}</div>"""
 # one after the other, as images arrive: each moves those before it

@@ -298,7 +298,7 @@ def test_every_page_is_shown_here() -> None:
 
 
 def test_html_is_made_in_few_places() -> None:
-    """Of pages by two environments, which escape everything."""
+    """For pages by two environments, which escape everything."""
     assert matching(r"\bEnvironment\(", ".py") == {
         "report/pages.py", "web/pages.py", "sets/card.py", "edition/readme.py",
     }  # fmt: skip

@@ -63,7 +63,7 @@ def test_servers_that_start_at_once_have_one_secret(tmp_path: Path) -> None:
 
 
 def test_a_token_opens_one_page_alone(state: Path, tmp_path: Path) -> None:
-    """Of one folder by any path, one kind of page, and one person; the names of folder, kind and person do not mix."""
+    """For one folder by any path, one kind of page, and one person; the names of folder, kind and person do not mix."""
     folder = tmp_path / "edition"
     folder.mkdir()
     (tmp_path / "link").symlink_to(folder)

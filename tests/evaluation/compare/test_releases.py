@@ -50,7 +50,7 @@ CROP = checked(CROPPED, rank=3, crop=(0, 1, 480, 331), file_sha256="8" * 64, pix
 
 @pytest.fixture
 def two(tmp_path: Path) -> tuple[Path, Path]:
-    """Of tench 1 is out, 3 in, 2 moves up, one has another crop; goldfish 7 is in; of the shark 9 is out."""
+    """Tench 1 is out, 3 in, 2 moves up, one has another crop; goldfish 7 is in; shark 9 is out."""
     before = [whole(1, 1), whole(2, 2), checked(CROPPED, rank=3), whole(9, 1, 2)]
     after = [whole(2, 1), whole(3, 2), CROP, whole(7, 1, 1)]
     return (

@@ -106,7 +106,7 @@ def test_errors_are_ranked_the_other_way_round() -> None:
 
 
 def test_the_first_field_that_differs() -> None:
-    """Of each family by itself, compared with the first result that has it."""
+    """Each family by itself, compared with the first result that has it."""
     other_images = corrupted({"vit": 0.25}, images=CardImages(count=3, sha256=B))
     found = compared(
         robustness(corrupted({"resnet": 0.5})),
@@ -175,7 +175,7 @@ def test_other_precisions_and_versions_are_reported() -> None:
 
 
 def test_predictions_made_elsewhere() -> None:
-    """Their images are those of the set; how they were decoded and resized is not known, which is said."""
+    """Their images are those of the set; how they were decoded and resized is not known, which is reported."""
     part = MODEL.model_copy(
         update=dict.fromkeys(("weights_sha256", "preprocessing", "preprocessing_sha256", "precision"))
         | {"versions": {}}

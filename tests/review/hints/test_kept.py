@@ -78,7 +78,7 @@ def test_a_known_image_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_server_that_starts_again_measures_only_what_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two images of which one has a border, twice; then one is another image under the same name."""
+    """Two images, one with a border, twice; then one is another image under the same name."""
     images = {f"ILSVRC2012_val_{number:08}": picture(number) for number in (1, 2)}
     read: list[str] = []
 

@@ -146,7 +146,7 @@ class Reviewing(Tab):
     def look_for_long(self, seconds: float) -> None:
         """Look; the page asks the server meanwhile, and a slow machine may answer only after the clock has gone on.
 
-        Until then the page tells that the connection is lost, over images.
+        Until then the page reports that the connection is lost, over images.
         """
         self.look(seconds)
         self.page.wait_for_selector("#lost", state="detached", timeout=PATIENCE)

@@ -113,7 +113,7 @@ def test_each_action_is_there_once_and_is_carried_out() -> None:
 
 @pytest.mark.long
 def test_the_help_lists_every_action(unchanged: Server, visit: Open) -> None:
-    """Those of the cards and of a crop; the others are told where they are."""
+    """Those of the cards and of a crop; the others are described where they are."""
     at = visit(unchanged)
     at.press("?")
     cells = [words(each) for each in at.page.locator("#overlay td").all_inner_texts()]
@@ -126,7 +126,7 @@ def test_the_help_lists_every_action(unchanged: Server, visit: Open) -> None:
         at.page.wait_for_selector(element)
         assert text in words(at.page.inner_text(element))
         at.press(*key and ["Escape"])
-    # WAIT is a line of which the test of its action reads the words
+    # WAIT is a line whose words the test of its action reads
     elsewhere = {*ELSEWHERE, HelpSection.WAIT, HelpSection.PAGE}
     assert titles[0] == "Begin with these"
     assert {entry.line.section for entry in TABLE} - elsewhere == set(titles[1:])

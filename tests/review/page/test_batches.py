@@ -1,4 +1,4 @@
-"""A class of many candidates, all of which are wanted, is shown in batches, which follow the focus."""
+"""A class of many candidates, all wanted, is shown in batches, which follow the focus."""
 
 from pathlib import Path
 from unittest.mock import patch

@@ -1,4 +1,4 @@
-"""The board sees each verdict with its box, and takes one as it is."""
+"""The board sees each verdict with its box, and takes one unchanged."""
 
 from pathlib import Path
 

@@ -128,7 +128,7 @@ def test_an_exception_goes_before_the_key_that_waits(edition: Path, start: Serve
 
 @pytest.mark.long
 def test_a_lost_connection_leaves_no_image_out(edition: Path, start: Serve, visit: Open) -> None:
-    """The line that tells of it covers the upper row for a while; the key waits until it is gone."""
+    """The line that reports it covers the upper row for a while; the key waits until it is gone."""
     with_one_model(edition)
     at = visit(start())
     at.stop_clock()

@@ -38,7 +38,7 @@ def test_kill_9_of_the_server_and_resume(edition: Path, start: Serve, visit: Ope
     # the tab that is still open finds it and continues where it was
     at.page.wait_for_function("!window.isLost", timeout=PATIENCE)
     at.ready()
-    at.page.wait_for_selector(".notice.error", timeout=PATIENCE)  # it tells of the key
+    at.page.wait_for_selector(".notice.error", timeout=PATIENCE)  # it reports the key
     assert (at.page.url.startswith(again.page), at.wnid, at.focus) == (True, GOLDFISH, third)
     at.look()  # the class has appeared again
     at.press("c")

@@ -15,7 +15,7 @@ from .conftest import Serve
 from .reviewing import Reviewing
 
 SIZE = 320
-"""Of the magnifier, in CSS pixels."""
+"""Size of the magnifier, in CSS pixels."""
 # drawn by the browser itself, so that another decoder of JPEGs is no difference
 PIXELS = """image => {
   const canvas = document.createElement("canvas");

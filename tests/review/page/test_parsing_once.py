@@ -13,7 +13,7 @@ from .reviewing import TabAlone, reviews, write
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every text that is parsed as YAML from now on."""
+    """Every text parsed as YAML after this."""
     texts: list[str] = []
 
     class Counting(yaml.CSafeLoader):
@@ -56,7 +56,7 @@ def test_what_others_have_written_is_parsed_once(edition: Path, tab: TabAlone, p
 
 
 def test_a_change_of_the_same_size_and_time_is_seen(edition: Path, tab: TabAlone) -> None:
-    """An editor that writes in place within a tick of the clock leaves time, size and inode as they were."""
+    """An editor that writes in place within a tick of the clock leaves time, size and inode unchanged."""
     first = tab.cursor.focus or ""
     write(edition, "ada", first, {"verdict": "reject", "reason": "blur"})
     tab.type()

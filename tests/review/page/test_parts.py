@@ -244,7 +244,7 @@ def test_a_class_that_waits_for_others_is_not_called_settled(edition: Path) -> N
 def test_undo_is_of_one_tab(
     edition: Path, tab: TabAlone, before: str, elsewhere: str, said: str, others_say: str
 ) -> None:
-    """What another tab did is not undone, and what it has replaced is told."""
+    """What another tab did is not undone, and what it has replaced is reported."""
     other, first = TabAlone(edition, session=tab.session), tab.cursor.focus or ""
     for one, keys in ((tab, f"{before}u"), (other, elsewhere)):
         for key in keys:

@@ -67,7 +67,7 @@ def test_a_proposal_is_taken_with_three_presses(edition: Path, cropping: At) -> 
 
 
 def test_a_proposal_is_not_taken_unseen(edition: Path, cropping: At) -> None:
-    """Keys typed ahead, before the box was on the screen; a box of one's own needs no proposal."""
+    """Keys typed ahead, before the box was on the screen; an own box needs no proposal."""
     tab = cropping()
     box, own, focus = proposed_box(tab), (0, 0, 100, 100), tab.cursor.focus or ""
     tab.press(sent("v", [focus], box))

@@ -209,7 +209,7 @@ def test_the_likeliest_reason() -> None:
 
 
 def test_no_reason_is_offered_before_the_hints_are_known(edition: Path) -> None:
-    """Shift and a digit that come earlier take the most frequent reason, and say so."""
+    """Shift and a digit that come earlier take the most frequent reason, and report it."""
     tab = TabAlone(edition)
     hints, first = tab.session.hints, tab.cursor.images()[0]
     assert {card.likeliest for card in cards(tab)} == {None}

@@ -25,7 +25,7 @@ def settle_all(tab: TabAlone) -> list[str]:
 
 @pytest.mark.long
 def test_two_halves_and_the_classes_that_both_have(edition: Path, start: Serve, visit: Open) -> None:
-    """Of twelve classes the sixth and the last are common, and the second reviewer is asked there as the first was."""
+    """The sixth and the last of twelve classes are common, and the second reviewer is asked there as the first was."""
     with_one_model(edition)
     params = yaml.safe_load((edition / "params.yaml").read_text())
     params["review"] = params.get("review", {}) | {"overlap": 0.17}

@@ -72,7 +72,7 @@ def test_a_note_typed_at_once_is_kept(edition: Path, start: Serve, visit: Open) 
 
 @pytest.mark.long
 def test_verdicts_typed_at_once_hold_for_what_was_shown(edition: Path, start: Serve, visit: Open) -> None:
-    """Each of three keys gives one verdict; a verdict on a class that was not shown yet is refused, and says so."""
+    """Each of three keys gives one verdict; a verdict on a class that was not shown yet is refused, and reports it."""
     at = visit(start(), script=SLOW)
     first, second, third = at.shown[:3]
     for _ in range(3):
@@ -222,7 +222,7 @@ def test_a_dialog_that_is_about_to_go_takes_nothing_typed_in_the_next(edition: P
 
 @pytest.mark.long
 def test_a_dialog_that_has_gone_closes_no_later_one(edition: Path, start: Serve, visit: Open) -> None:
-    """A browser tells that a dialog has gone when the next key is on its way."""
+    """A browser reports that a dialog has gone when the next key is on its way."""
     at = visit(start(), script=SLOW)
     first = at.shown[0]
     for key in ("/", "Escape", "/", *"ladybug", "Enter"):

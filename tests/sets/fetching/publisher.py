@@ -99,7 +99,7 @@ class Web:
     url: str
     asked: list[str] = field(default_factory=list)
     stall_after: int | None = None
-    """After so many answers, all others wait for `go_on`."""
+    """After this number of answers, all others wait for `go_on`."""
     go_on: threading.Event = field(default_factory=threading.Event)
     stalled: threading.Event = field(default_factory=threading.Event)
     broken: int = 0

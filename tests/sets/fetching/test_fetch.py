@@ -489,7 +489,7 @@ def test_a_list_that_leads_out_of_the_set_is_refused(publisher: Publisher, expor
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a folder is given to another user by the superuser alone")
 def test_a_repository_of_another_user_is_refused_with_gits_remedy(tmp_path: Path) -> None:
-    """Whole, however long the path; once it is trusted, what is wrong next is said."""
+    """Whole, however long the path; once it is trusted, what is wrong next is reported."""
     repository = tmp_path / ("long name " * 20) / "sets"
     subprocess.run(["git", "init", "--quiet", "--bare", repository], check=True)
     os.chown(repository, 12345, 12345)

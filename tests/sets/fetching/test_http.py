@@ -107,7 +107,7 @@ def test_redirects_that_a_proxy_would_follow(host: str, tmp_path: Path, monkeypa
 
 @pytest.fixture
 def outcomes(publisher: Publisher, export: Path, tmp_path: Path) -> dict[str, list[object]]:
-    """Of `two_addresses`, in a network of its own, without another machine; the set's remote is internal."""
+    """With `two_addresses`, in a network of its own, without another machine; the set's remote is internal."""
     if os.getuid() != 0:
         pytest.skip("networks are made by root alone")
     if shutil.which("ip") is None:

@@ -1,4 +1,4 @@
-"""Releases as they are: from a tar, a folder, a real HTTPS server, and a record as Zenodo's API gives it."""
+"""Real releases: from a tar, a folder, a real HTTPS server, and a record as Zenodo's API gives it."""
 
 import datetime
 import hashlib

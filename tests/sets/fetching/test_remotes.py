@@ -1,4 +1,4 @@
-"""Which settings of a stranger's DVC remote are taken: those of a list, in their form; those of one's own account."""
+"""Which settings of a stranger's DVC remote are taken: those of a list, in their form; those of the user's account."""
 
 import base64
 import os
@@ -172,7 +172,7 @@ def test_a_remote_of_ones_own_with_the_same_url(own: Path) -> None:
     md5 = "0" * 32
     login = "    auth = basic\n    user = ada\n    password = secret\n"
     with guarded("secret", b"a file") as (url, sent):
-        # a section without url, for a remote of one's own project, is none for a stranger's of that name
+        # a section without url, for a remote of the user's project, is not one for a stranger's of that name
         own.write_text(f"['remote \"origin\"']\n{login}")
         stranger = remote(config("http").replace("http://host/folder", url))
         with pytest.raises(CleansetError, match=r"refused \(HTTP 401"):

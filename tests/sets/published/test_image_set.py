@@ -311,7 +311,7 @@ def test_folders_that_are_not_the_originals(few: Drawn, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("few")
 @pytest.mark.slow
 def test_two_images_that_imagenet_has_twice(tmp_path: Path) -> None:
-    """Of two kept images with equal pixels, both are in the set: what is written can be verified and loaded."""
+    """Two kept images with equal pixels are both in the set: what is written can be verified and loaded."""
     kept = select_images(PublishedChoice()).filled.selection
     kept = kept[~kept["box_unknown"]].sort_values("image_id")
     first, first_class = kept["image_id"].tolist()[0], kept["class_index"].tolist()[0]

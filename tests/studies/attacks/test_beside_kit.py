@@ -11,7 +11,7 @@ from cleanset.images.preprocessing import base_image
 from cleanset.studies.attacks.changes import SpatialGridAttack, moved_by_pillow, scaled_on_black
 
 THEIRS = "ce02f19ec68a6241"
-"""Of every 29th change, 27 of each photograph."""
+"""Every 29th change, 27 of each photograph."""
 
 
 @pytest.mark.long

@@ -126,7 +126,7 @@ def test_logits_that_are_none() -> None:
 
 Tensors = dict[str, torch.Tensor]
 LAYERS = {0: (4, 2), 3: (1, 2), 6: (1, 1), 8: (1, 1), 10: (1, 1)}
-"""Of AlexNet's convolutions, by their places: stride and padding; a pooling comes before the second and the third."""
+"""AlexNet's convolutions by their places: stride and padding; a pooling comes before the second and the third."""
 
 
 @pytest.fixture(scope="module")

@@ -220,7 +220,7 @@ def test_the_budget_is_that_of_each_image() -> None:
 
 
 def test_a_candidate_is_the_nearest_that_was_misclassified() -> None:
-    """Of the start and two places towards it, the network takes the nearest for the image's class."""
+    """The network takes, among the start and two places towards it, the nearest for the image's class."""
     (one, *_), network = GROUP, on_cpu(NETWORK)
     images, ball = torch.from_numpy(one.pixels[None] / 255), Ball("L2", 0.01)
     asked = keep_nearest(network, images, torch.tensor([one.class_index]), ball, 5)
@@ -237,7 +237,7 @@ def test_a_candidate_is_the_nearest_that_was_misclassified() -> None:
 
 
 def test_the_search_is_not_in_8_bits_but_what_ends_it_is() -> None:
-    """A value of 100.4 is class 1 and 100 class 0: only 101 ends the search, after a query for it as it is stored."""
+    """A value of 100.4 is class 1 and 100 class 0: only 101 ends the search, after a query for it as stored."""
     weight = torch.zeros(2, 432, dtype=torch.float64)
     weight[1, 0] = 1
     network = on_cpu(Linear(weight, torch.tensor([100.2 / 255, 0.0], dtype=torch.float64)))

@@ -145,7 +145,7 @@ def threat(*attacks: str, ball: Ball | None = LINF, is_searched: bool = True) ->
 
 
 def probed(correct: str, errors: str, levels: float = 4) -> ProbedImages:
-    """The probe's candidate near each image of `correct`, at the distance of so many levels."""
+    """The probe's candidate near each image of `correct`, at a distance in levels."""
     rows = attacked(correct, correct, errors)[["file", "was_correct", "is_error"]]
     return ProbedImages(rows=rows.assign(linf=levels / 255, l2=1.0), ball=Ball("Linf", levels / 255))
 
@@ -194,7 +194,7 @@ class TestWorstCase:
         }  # fmt: skip
 
     def test_an_image_by_itself_is_not_trusted(self) -> None:
-        """Of c, d and e, which withstand, d has a gradient that misleads; e was checked or not."""
+        """c, d and e withstand; d has a gradient that misleads; e was checked or not."""
         seen = frozenset({"d", "a"})
         found = Attacked(self.results, trust=Trust(checked=frozenset("abcde"), untrusted=seen))
         assert measured(threat("pgd"), found) == {

@@ -223,7 +223,7 @@ class Unbounded(ToyAttack):
 
 
 class Undescribed(Parameters):
-    """An attack of which nothing is known."""
+    """An unknown attack."""
 
     kind: Literal["undescribed"] = "undescribed"
 

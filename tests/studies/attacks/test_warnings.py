@@ -70,7 +70,7 @@ SPSA = SpsaAttack(steps=20, learning_rate=EPS / 4, stop_margin=0.2, after=None)
 class Backwards(torch.autograd.Function):
     """The identity, whose gradient points to the other side unless all levels are multiples of 8.
 
-    Of images of such levels, a step from the image itself goes the right way; from elsewhere it goes back.
+    On images of such levels, a step from the image itself goes the right way; from elsewhere it goes back.
     """
 
     @staticmethod
@@ -123,7 +123,7 @@ def test_an_honest_model_has_none() -> None:
 
 
 def test_growing_balls_and_noise() -> None:
-    """Of a linear network, the corner along the weights breaks all that can be broken, at any radius."""
+    """For a linear network, the corner along the weights breaks all that can be broken, at any radius."""
     among = subjects(HONEST)
     weight = HONEST.weight.detach().numpy().reshape(3, 3, 12, 12)
 
@@ -397,7 +397,7 @@ def test_a_gradient_that_is_right_at_the_images_alone() -> None:
 
 
 def test_nothing_is_learnt_if_no_transferred_image_succeeds() -> None:
-    """Of a model on which PGD succeeds everywhere the sign can be told: no other attack is better."""
+    """For a model on which PGD succeeds everywhere the sign is decided: no other attack is better."""
     none, some, every = np.zeros(8, bool), np.arange(8) < 3, np.ones(8, bool)
     text = "no image made on another model (a, b) succeeds, from which nothing is learnt"
     assert nothing_learnt(none, every, {"a": none, "b": none}) == [SeenSign("transfer_beats_gradient", text)]
@@ -415,7 +415,7 @@ def test_another_answer_in_the_precision_of_the_search() -> None:
 
 
 class Winners(nn.Module):
-    """A layer of which the tenth with the largest values passes (k-WTA), and a shortcut of 2 % that leads back.
+    """A layer that passes the largest tenth of its values (k-WTA), and a shortcut of 2 % that leads back.
 
     Fitted to the honest network around its images. The values hardly differ, so that it is which of them pass that
     tells the classes, and of that no gradient knows.
@@ -472,7 +472,7 @@ def certain_network(seed: int, images: Sequence[Pixels]) -> nn.Module:
 @pytest.mark.long
 @pytest.mark.parametrize("draws", [10, pytest.param(1000, marks=pytest.mark.exhaustive)])
 def test_honest_models_have_none_in_many_draws(draws: int) -> None:
-    """Of networks and images; half of the networks have confidences of which most round to 1 in float32."""
+    """Networks and images; half of the networks have confidences that mostly round to 1 in float32."""
     pgd = PgdAttack(steps=6, group=12)
     spsa = SpsaAttack(eps=4 / 255, steps=3, samples=16, learning_rate=1 / 255, after=None)
     certain = 0
@@ -529,7 +529,7 @@ class Clamped(nn.Module):
 
 
 class Cheating(nn.Module):
-    """Answers to the opposite of the image where `notices` says so."""
+    """Answers to the opposite of the image where `notices` is true."""
 
     def __init__(self, notices: Callable[[Tensor], bool]) -> None:
         super().__init__()
@@ -568,7 +568,7 @@ PATTERN = torch.randint(0, 2, (3, 12, 12), generator=torch.Generator().manual_se
 
 
 class TestUninteresting:
-    """Appendix E's defense: gradients tell nothing, a spatial grid still finds what fools it.
+    """Appendix E's defense: gradients show nothing, a spatial grid still finds what fools it.
 
     Class 0 is whatever contains a faint pattern. Each image is ten deviations of the noise from the other class, which
     a change of 6 levels everywhere reaches, or moving the pattern. Boundary ends at an L2 of three times that distance,
@@ -590,7 +590,7 @@ class TestUninteresting:
         return [subject(number, 0, pixels) for number in range(8)]
 
     def errors(self, network: nn.Module, attack: Parameters | None) -> int:
-        """Of the judged candidates, without an attack of the images themselves."""
+        """For the judged candidates, without an attack of the images themselves."""
         group, judge, asked = self.images(), Judge(loaded(network), CPU), on_cpu(network, 64)
         if attack is None:
             candidates = [one.pixels for one in group]
@@ -743,7 +743,7 @@ class TestRules:
         assert (warned.text, warned.images) == (text, ("a",))
 
     def test_noise(self) -> None:
-        """One image tells that PGD missed it; as many as PGD from five on, unless PGD breaks all."""
+        """One image shows that PGD missed it; with five or more, as many as PGD, unless PGD breaks all."""
         names = list("abcdefgh")
         five, six, every = (np.arange(8) < count for count in (5, 6, 8))
         assert noise_better(five, six, every, names) is None

@@ -76,7 +76,7 @@ class Judging(Tab):
         self.page.clock.run_for(700)
 
     def click_corner(self, x: int, y: int) -> None:
-        """Click on a point of the image, given in its own pixels, the middle of which is on the screen."""
+        """Click on a point of the image, given in its own pixels, whose middle is on the screen."""
         box = self.page.locator("#outline").bounding_box()
         size = self.page.get_attribute("#outline", "viewBox")
         assert box

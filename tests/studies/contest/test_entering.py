@@ -36,7 +36,7 @@ def saved(image: Image.Image, form: str = "PNG", **options: Any) -> bytes:
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG"])
 def test_a_submission_by_mail(form: str, made: OnDisk) -> None:
-    """Checked without being written, entered, published, and asked about from then on."""
+    """Checked without being written, entered, published, and asked about afterwards."""
     data = saved(textured(1), form)
     folder = made.mail("blue-1", {"x.png": data})
     before = made.log.read_bytes()
@@ -237,7 +237,7 @@ def test_a_model_that_sees_less_than_people(limits: dict[str, float], made: OnDi
 
 
 def test_an_unpublished_list_is_named_by_its_digest(made: OnDisk) -> None:
-    """In the first line: it tells nothing of its images."""
+    """In the first line: it shows nothing of its images."""
     made.log.unlink()
     for group, seed in (("bird", 1), ("bicycle", 2)):
         made.text(made.folder / "unpublished" / group / "a.png", "")
@@ -251,7 +251,7 @@ def test_an_unpublished_list_is_named_by_its_digest(made: OnDisk) -> None:
 
 
 def test_runs_are_entered_one_by_one(made: OnDisk, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    """A defence that fails keeps no other from being run; each problem is told."""
+    """A defence that fails keeps no other from being run; each problem is reported."""
     second = dict(made.story[2][2]) | {"name": "blue/roof"}
     made.story.insert(3, ("2026-11-01T10:00:00Z", "defence", second))
     made.write()

@@ -449,7 +449,7 @@ def test_a_corner_is_inside_the_image_and_never_on_another(made: OnDisk) -> None
 
 
 def test_the_answer_that_was_given_last_is_taken_back(made: OnDisk) -> None:
-    """Of two weeks, whose images are answered on one day: also of a server that has been started again."""
+    """For two weeks, whose images are answered on one day: also of a server that has been started again."""
     made.story = [each for each in made.story if each[1] != "answers"]
     made.write()
     second, third = png((0, 0, 200)), png((0, 200, 0))

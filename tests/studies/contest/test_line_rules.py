@@ -99,7 +99,7 @@ NAMES = [sha(f"control {n}") for n in range(6)]
 
 
 def with_controls(given: int, extra: bool = False) -> Log:
-    """Judge a, of whom 2 controls are drawn, answers the first so many of these, or another one with them."""
+    """Judge a, with 2 controls drawn, answers the first of these, or another one with them."""
     controls = Entry("2026-11-01", "controls", {"controls": dict.fromkeys(NAMES, CONTROL)})
     ruled = {"judges": {"controls": 0.5}}
     images = [submission("red", ["x", "y"])]

@@ -33,7 +33,7 @@ def void(*lines: int, date: str, reason: str = "entered twice") -> Entry:
     return Entry(date, "void", {"lines": list(lines), "reason": reason})
 
 
-def test_a_log_reads_as_it_was_written(made: OnDisk) -> None:
+def test_a_log_reads_as_written(made: OnDisk) -> None:
     found = read(made.folder)
     assert [line.kind for line in found.lines] == [kind for _, kind, _ in made.story]
     assert found.head == digest(made.log.read_text().splitlines()[-1].encode())
@@ -115,7 +115,7 @@ def numbers(kind: str) -> list[int]:
 
 
 def test_a_mistake_is_mended_in_public() -> None:
-    """From its day on; an earlier day gives what it gave then. Without a judge's answer the image is open again."""
+    """Since its day; an earlier day gives what it gave then. Without a judge's answer the image is open again."""
     log = contest(*MISTAKEN, others=[void(numbers("answers")[0], date="2026-11-08")])
     assert (course(log, SATURDAY).stage, course(log, "2026-11-08").stage) == ("judged", "open")
     answers = judged(["x"], JUDGES[:1], "2026-11-09")
@@ -183,7 +183,7 @@ def test_what_is_next_to_the_log_has_no_effect(name: str, text: str, made: OnDis
     assert check(made.folder) == before
 
 
-def test_a_full_disk_leaves_the_log_as_it_was(made: OnDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_log_unchanged(made: OnDisk, monkeypatch: pytest.MonkeyPatch) -> None:
     before = made.log.read_bytes()
 
     def full(path: Path, data: bytes) -> None:

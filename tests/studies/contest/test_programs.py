@@ -49,7 +49,7 @@ def said(tmp_path: Path, code: str, seconds: int = 60, *command: str) -> str:
 
 
 def test_a_program_answers_one_image_at_a_time(tmp_path: Path) -> None:
-    """Each start sees a single file, of one size and name that tell nothing, and no trace of the one before."""
+    """Each start sees a single file, of one size and name that show nothing, and no trace of the one before."""
     code = """
 data = open(os.path.join(sys.argv[1], file), "rb").read()
 assert len(os.listdir(sys.argv[1])) == 1 and data[:2] == b"P6" and len(data) == 3 * 299 * 299 + 15

@@ -62,7 +62,7 @@ def test_its_images(contest: Path) -> None:
 
 
 def output_of(commands: str, folder: Path) -> str:
-    """What commands of a document print, none of which fails."""
+    """What commands of a document print; none fails."""
     environment = os.environ | forking(SOURCE)
     done = subprocess.run(["bash", "-ec", commands], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

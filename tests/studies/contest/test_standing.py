@@ -248,7 +248,7 @@ OTHERS = ("bird", "abstain", "bicycle")
 
 
 def batch(broken: int, organizers: Sequence[str] = (), missing: str = "") -> Log:
-    """Three defences in one batch, of gold, green and blue, the first so many broken."""
+    """Three defences in one batch, of gold, green and blue, the first ones broken."""
     names = ["gold/wall", "green/hedge", "blue/roof"]
     runs = [
         run({"x": "bicycle" if place < broken else "bird", "y": OTHERS[place]}, name, date)
@@ -523,7 +523,7 @@ HALF_CONTROLS: dict[str, Any] = {"controls": 0.5}
 
 
 def with_controls(correct: int, count: int = 5, date: str = SATURDAY, **judges: Any) -> Log:
-    """As many images of red as controls, of which the first judge answers only some correctly."""
+    """As many images of red as controls; the first judge answers only some correctly."""
     names = [f"x{number}" for number in range(count)]
     ruled = {"judges": HALF_CONTROLS | judges}
     known = {sha: {"contains": {"bird": True, "bicycle": False}} for sha in CONTROLS}

@@ -189,7 +189,7 @@ def test_sizes_on_the_screen() -> None:
 
 
 def test_rules_by_the_command(planned: Path, tmp_path: Path) -> None:
-    """List 1 by two people, one of whom skips the checks and half of the images; the others are fast."""
+    """List 1 by two people: one skips the checks and half of the images; the others are fast."""
     key = {each["stimulus"]: each for each in rows(planned / "key.csv")}
     lines = [ANSWER_HEADER.strip()]
     for place, trial in enumerate(rows(planned / "trials.csv")):

@@ -81,7 +81,7 @@ def test_the_length_of_a_file_does_not_tell_which_images_are_real(planned: Path)
     assert len(lengths) == 1
 
 
-def test_an_attacked_image_is_shown_as_it_is(planned: Path, attacked: Path) -> None:
+def test_an_attacked_image_is_shown_unchanged(planned: Path, attacked: Path) -> None:
     modified = [each for each in rows(planned / "key.csv") if each["kind"] == "modified"]
     assert len({each["image"] for each in modified}) == 6
     for each in modified:

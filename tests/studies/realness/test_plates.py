@@ -1,4 +1,4 @@
-"""Plates of colour vision: read by those who see all colours, and not by those of whom they are to tell.
+"""Plates of colour vision: read by those who see all colours, and not by those whom they are to detect.
 
 Checked against simulations that the plates were not drawn by, too: linear RGB of Machado, Oliveira and Fernandes,
 "A Physiologically-based Model for Simulation of Color Vision Deficiency" (2009), severity 1.0, and of Vienot, Brettel

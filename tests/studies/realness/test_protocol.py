@@ -66,7 +66,7 @@ def test_a_plan_names_its_protocol(plans: Planned, export_folder: Path, attacked
 
 
 def test_a_list_of_the_published_protocol() -> None:
-    """Six plates, six pairs, and 106 trials of which six are checks that ask for both ends of the scale."""
+    """Six plates, six pairs, and 106 trials, six of them checks that ask for both ends of the scale."""
     images = [StudyImage(kind, f"{kind}{number}", "") for kind in IMAGE_KINDS for number in range(60)]
     wish = PlanRequest(people=3, **asdict(PROTOCOLS["as_published"]))
     for trials in make_plan(images, wish).lists:
@@ -167,7 +167,7 @@ def expected(plan: Path) -> dict[str, str]:
 def answer_all(
     server: StudyServer, person: str, seed: int, wrong_pairs: int = 0, wrong_checks: int = 0
 ) -> dict[str, Any]:
-    """A person who passes all checks but so many, and rates at random; the page that they had."""
+    """A person who passes all checks but some, and rates at random; the page that they had."""
     page = opened(server, person)
     right = expected(server.plan)
     ratings = np.random.default_rng(seed).integers(-2, 3, len(page["trials"]))
@@ -219,7 +219,7 @@ CHECKED = "pairs=3,min_correct_pairs=2"
 
 @pytest.fixture
 def checked(plans: Planned, tmp_path: Path) -> Path:
-    """A plan of which two pairs of three have to be right."""
+    """A plan in which two of three pairs have to be right."""
     return shutil.copytree(plans(CHECKED), tmp_path / "plan")
 
 
@@ -271,7 +271,7 @@ def test_one_image_of_a_pair_is_visibly_modified(plans: Planned, change: str) ->
         left, right_one = (Image.open(plan / "page" / "images" / row[name]) for name in ("file", "file_right"))
         plain, modified = (right_one, left) if right[stimulus] == "left" else (left, right_one)
         assert is_visible(plain, modified)
-        # tiles with negatives move whole areas; an edit leaves the scene as it is
+        # tiles with negatives move whole areas; an edit leaves the scene unchanged
         moved = np.corrcoef(np.asarray(plain.convert("L")).ravel(), np.asarray(modified.convert("L")).ravel())[0, 1]
         assert (moved > 0.6) == (change == "edits")
 

@@ -146,7 +146,7 @@ def test_time_in_a_hidden_tab_does_not_count(page: Page, serving: Server) -> Non
 @pytest.mark.long
 @pytest.mark.parametrize("scale", [1.3, 4])
 def test_a_pinch_has_to_be_undone(page: Page, serving: Server, plan: Path, scale: float) -> None:
-    """Words may be enlarged; what is answered was seen, and is stored, as it is without a pinch."""
+    """Words may be enlarged; what is answered was seen, and is stored as without a pinch."""
     page.goto(serving.address)
     page.get_by_role("button", name="Begin").wait_for()
     pinch(page, scale)

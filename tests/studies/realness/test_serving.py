@@ -241,7 +241,7 @@ def test_a_telephone_out_of_reach_is_no_error(plan: Path) -> None:
 
 
 def test_a_clock_that_goes_back_keeps_no_place(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the one place wanted, also after a restart; 60 minutes by default."""
+    """For the one place wanted, also after a restart; 60 minutes by default."""
     now = SimpleNamespace(wall=1_800_000_000.0, passed=0.0)
     clocks = SimpleNamespace(time=lambda: now.wall, monotonic=lambda: now.passed)
     monkeypatch.setattr(study_server, "time", clocks)

@@ -153,7 +153,7 @@ def test_each_pixel_is_a_square_of_device_pixels(
     ratio: float,
     factors: tuple[int, int],
 ) -> None:
-    """Of two pairs, then of single images, an attention check between them: 12 levels in, 12 out, and stored so."""
+    """Two pairs, then single images, an attention check between them: 12 levels in, 12 out, and stored so."""
     plan, server = served(side)
     page = begin(browser, server, window, ratio)
     before = set((plan / "answers").iterdir())
@@ -184,7 +184,7 @@ def test_each_pixel_is_a_square_of_device_pixels(
 def test_examples_and_images_are_exact_on_a_screen_of_this_ratio(
     export_folder: Path, tmp_path: Path, chromium: Browser, ratio: float
 ) -> None:
-    """Examples of 512 pixels that are whole on the page, and those of which a narrow window has a part."""
+    """Examples of 512 pixels that are whole on the page, and those partly shown by a narrow window."""
     checkerboards(tmp_path / "attacked", 512)
     wish = (*SIZES[:3], f"{SIZES[3]},explanation=examples")
     command("plan", "--set", export_folder, "--attacked", tmp_path / "attacked", "--out", tmp_path / "plan", *wish)
@@ -207,7 +207,7 @@ def test_examples_and_images_are_exact_on_a_screen_of_this_ratio(
 @pytest.mark.long
 @pytest.mark.parametrize(("scheme", "darkened"), [("light", "1"), ("dark", "0")])
 def test_a_browser_that_darkens_pages(served: Plans, chromium: Browser, scheme: Any, darkened: str) -> None:
-    """In a dark system the page is exempt, as it asks; darkened, its images stay exact, and each answer says so."""
+    """In a dark system the page is exempt, as it asks; darkened, its images stay exact, and each answer reports it."""
     plan, server = served(224)
     before = set((plan / "answers").iterdir())
     with started(chromium.browser_type, "--blink-settings=forceDarkModeEnabled=true") as darkening:

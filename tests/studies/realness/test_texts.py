@@ -162,7 +162,7 @@ def test_texts_that_are_not_a_translation(
 
 @pytest.mark.long
 def test_no_text_is_html_but_the_instructions(plan: Path, browser: Browser) -> None:
-    """Of a translation: elements of a text are shown as they are there."""
+    """For a translation: elements of a text are shown unchanged."""
 
     def marked(text: Any) -> Any:
         return [marked(each) for each in text] if isinstance(text, list) else f"<i class='x'>&amp;</i> {text}"

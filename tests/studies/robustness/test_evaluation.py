@@ -125,7 +125,7 @@ def measured_study(edition: Edition) -> Study:
 
 
 def plan_of(is_official: bool, *args: Any) -> ChangePlan:
-    """The plan, of which is said whether all of a benchmark is read."""
+    """The plan, which states whether all of a benchmark is read."""
     plan = change_plan(*args)
     return replace(plan, changing=replace(plan.changing, is_official=is_official))
 
@@ -237,7 +237,7 @@ def test_what_is_finished_is_not_computed_again(
 
 @pytest.mark.long
 def test_stored_scores_are_compared(edition: Edition, tmp_path: Path) -> None:
-    """Of a role on its set, not of one on an exported folder."""
+    """For a role on its set, not for one on an exported folder."""
     other = tmp_path / "edition"
     shutil.copytree(edition.folder, other, ignore=shutil.ignore_patterns("studies", "raw", ".git", ".dvc"))
     scores = other / "data" / "scores"

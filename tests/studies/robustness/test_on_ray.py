@@ -46,7 +46,7 @@ def _on_this_machine() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    """A study of two models, of which the further one is the edition's again."""
+    """A study of two models; the further one is the edition's again."""
     study = made_study(tmp_path_factory.mktemp("made")).robustness
     shutil.rmtree(study.folder / "data" / "corruptions")
     images = read_table(study.images, STUDY_IMAGES, imagenet())

@@ -430,7 +430,7 @@ def test_a_video_that_is_none(
     with pytest.raises(CleansetError) as error:
         changed(ChangeName("n01443537/ILSVRC2012_val_00000002.JPEG", name, 0))
     assert str(error.value).startswith(f"{path}: {message}")
-    assert capfd.readouterr().err == ""  # OpenCV's library tells of errors itself
+    assert capfd.readouterr().err == ""  # OpenCV's library reports errors itself
 
 
 def test_a_missing_video(sources: Sources, videos: Path) -> None:

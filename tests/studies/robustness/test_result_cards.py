@@ -116,7 +116,7 @@ def shown_in(folder: Path, **wanted: object) -> ShownPixels:
 
 
 def test_digests_are_taken_while_models_are_shown_the_images(tmp_path: Path) -> None:
-    """The same as those of the images made once more; of what is missing, these are made."""
+    """The same as those of the images made once more; for missing ones, these are made."""
     shown = shown_in(tmp_path)
     expected = digests_of(shown.run.plan)
     taken = shown.taken()

@@ -49,7 +49,7 @@ CORRECT = {
 
 
 def record_of(parameters_in_millions: float = 1.0, epoch: int = 1) -> FoldRecord:
-    """The record of a fold of which nothing else is known."""
+    """The record of an otherwise unknown fold."""
     return FoldRecord(
         parameters_in_millions=parameters_in_millions, epoch=epoch, epochs=3, training_images=54, kept="the last epoch"
     )

@@ -114,7 +114,7 @@ def test_folds_set_aside_other_images() -> None:
     assert one != set_aside(images, imagenet(), 1, "fold_01")[1]["file"].tolist()
 
 
-def test_a_class_of_which_nothing_would_be_left_is_reported() -> None:
+def test_a_class_that_would_be_empty_is_reported() -> None:
     with pytest.raises(
         CleansetError,
         match=r"^n01440764: 1 image to train on; expected at least 2, one of them to validate on in fold_02",

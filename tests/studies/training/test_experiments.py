@@ -204,7 +204,7 @@ def test_two_pairs_of_one_run_on_originals_have_their_own_scores() -> None:
 
 
 def test_the_page_has_a_row_for_each_of_two_pairs() -> None:
-    """Of one network and protocol, so that the label has the pair's name."""
+    """One network and protocol, so that the label has the pair's name."""
     slow = [run_of("slow", "original", rate=0.01), run_of("late", "blur_object", rate=0.01)]
     found = pairs([*RUNS, *slow])
     by_fold = fold_accuracies(counted(COUNTS | {("slow", "blur_object"): (5,) * 3, ("late", "blur_object"): (4,) * 3,

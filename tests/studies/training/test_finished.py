@@ -39,7 +39,7 @@ ROWS = pd.DataFrame(
 
 
 def finished(*histories: pd.DataFrame, chosen: int = 2) -> FinishedRun:
-    """A run of which only histories are known, one for each fold."""
+    """A run with only histories, one for each fold."""
     folds = [
         FinishedFold(f"fold_{number:02d}", record_of(epoch=chosen), each, pd.DataFrame())
         for number, each in enumerate(histories, 1)

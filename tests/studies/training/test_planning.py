@@ -39,7 +39,7 @@ WORK = Work(name="one", model="timm:a", stage="train@one")
 
 
 def rows(count: int, masked: int = 0) -> pd.DataFrame:
-    """Images, the first of which have a mask."""
+    """Images, the first ones with a mask."""
     masks = ["mask.png"] * masked + [None] * (count - masked)
     return pd.DataFrame({"file": [*map(str, range(count))], "mask": masks, "left_out": None})
 
@@ -71,7 +71,7 @@ def test_passes_of_steps() -> None:
         ({"recipe": "augmix"}, Passes(forward=3, backward=3), 1),
         ({"recipe": "augmix_mixing"}, Passes(forward=1, backward=1), 1),
         ({"recipe": "noise", "trained_on": ["noise", "speckle_noise"]}, Passes(forward=1, backward=1), 1),
-        # three steps of the ascent, and once more as it is found; validated as it is, too
+        # three steps of the ascent, and once more as found; also validated unchanged
         ({"recipe": "adversarial"}, Passes(forward=4, backward=4), 1 + 4),
         ({"recipe": "madry", "epochs": 5, "batch": 8, "augmentation": "none"}, Passes(forward=9, backward=8), 1 + 9),
     ],
@@ -83,7 +83,7 @@ def test_passes_of_recipes(settings: dict[str, Any], of_image: Passes, of_valida
 
 
 def test_images_of_a_scenario() -> None:
-    """Those with a mask: 16 to train on, which are two batches, 4 to validate on, 5 to test on, and all as they are."""
+    """Those with a mask: 16 to train on in two batches, 4 to validate on, 5 to test on, and all unchanged."""
     found = counted(scenario="image_r", test=["image_r", "original"], trained_on=["contrast"])
     assert found.images == 3 * 5 * 2 * 8
     assert found.besides == Passes(forward=3 * (5 * 4 + 5 + 35), backward=0)
@@ -208,7 +208,7 @@ def test_each_network_and_its_weights_exist(of_imagenet: TrainingParams) -> None
 
 
 def test_each_ex2_is_paired_with_its_ex1(of_imagenet: TrainingParams) -> None:
-    """Runs of the grids differ from those on originals in the scenario alone."""
+    """Runs of the grids differ from those with originals only in the scenario."""
     for grid, tested in (("ex2", 8), ("ex2_as_coded", 8)):
         runs = [_unfinished(name, of_imagenet) for name in grid_runs(of_imagenet.grids, of_imagenet.runs, grid)]
         found = pairs(runs)

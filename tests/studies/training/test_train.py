@@ -130,7 +130,7 @@ ATTACKED: dict[str, Any] = {
 }
 
 
-def test_a_warm_up_epoch_has_the_images_as_they_are(study: TrainingStudy) -> None:
+def test_a_warm_up_epoch_has_the_images_unchanged(study: TrainingStudy) -> None:
     write_params(study, one=ATTACKED)
     task = Classification(read_fold(StudyInputs.read(study), "one", FOLD, torch.device("cpu")))
     batch, network = next(iter(task.batches(1))), task.network.eval()
@@ -140,7 +140,7 @@ def test_a_warm_up_epoch_has_the_images_as_they_are(study: TrainingStudy) -> Non
 
 
 def test_an_epoch_that_never_saw_an_attack_is_not_kept(study: TrainingStudy) -> None:
-    """The loss under attack is measured from the first attack on, and decides."""
+    """The loss under attack is measured after the first attack, and decides."""
     write_params(study, one=ATTACKED)
     train.run(study, "one")
     files = study.fold("one", FOLD)
@@ -295,7 +295,7 @@ def test_a_state_names_each_file_that_it_follows_from(study: TrainingStudy, monk
     before = begun_with(study, monkeypatch)
     assert begun_with(study, monkeypatch) == before
     # of a file that the module imports, and which only the comment changes
-    (study.folder / "two_files_sizes.py").write_text("SIZE = 4  # as it was\n")
+    (study.folder / "two_files_sizes.py").write_text("SIZE = 4  # unchanged\n")
     assert differing(before, begun_with(study, monkeypatch)) == {"module_sha256"}
     (study.folder / "two_files_sizes.py").write_text(OF_TWO_FILES["two_files_sizes.py"])
     # other first weights by the same code
@@ -392,7 +392,7 @@ def test_processes_that_do_not_fit_the_run(study: TrainingStudy, monkeypatch: py
 
 @pytest.mark.exhaustive
 def test_a_run_on_two_devices_starts_its_processes(study: TrainingStudy, capfd: pytest.CaptureFixture[str]) -> None:
-    """Without torchrun, as in a stage of DVC: the same weights; and what stops a process is told."""
+    """Without torchrun, as in a stage of DVC: the same weights; and what stops a process is reported."""
     write_params(study, one=IN_TWO | {"devices": 2})
     assert torchrun(study).returncode == 0
     first = study.fold("one", FOLD).weights.read_bytes()

@@ -106,7 +106,7 @@ def test_noise_follows_its_own_seed_alone() -> None:
 
 
 @pytest.mark.slow
-def test_every_corruption_is_the_librarys_and_leaves_the_rest_as_it_was() -> None:
+def test_every_corruption_is_the_librarys_and_leaves_the_rest_unchanged() -> None:
     """Those of `authors` aside, which the library makes differently."""
     image, before = drawn(64, 96), generator_state()
     for name in IMAGENET_C:

@@ -124,7 +124,7 @@ def robustbench(real: Path) -> dict[str, pd.DataFrame]:
 
 @pytest.fixture(scope="session")
 def clean_errors() -> dict[str, float]:
-    """The errors on unchanged images; of models of which RobustBench publishes none, none."""
+    """The errors on unchanged images; none for models without published ones in RobustBench."""
     published = {model: 1 - clean for model, (clean, _) in CLEAN_AND_RELATIVE_MCE.items()}
     return dict.fromkeys(ACCURACY_AND_MCE, 0.0) | published | {"AlexNet": 1 - ALEXNET_CLEAN_ACCURACY}
 

@@ -45,7 +45,7 @@ def test_an_unknown_perturbation_is_refused_with_the_list() -> None:
 
 
 @pytest.mark.slow
-def test_frames_have_one_shape_and_leave_the_image_and_the_generator_as_they_were() -> None:
+def test_frames_have_one_shape_and_leave_the_image_and_the_generator_unchanged() -> None:
     image = WIDE.copy()
     image.setflags(write=False)
     np.random.seed(5)
@@ -249,7 +249,7 @@ def test_spatter_adds_pale_turquoise_that_runs_down() -> None:
 @pytest.mark.slow
 def test_snow_is_the_published_recipe() -> None:
     noise = np.random.RandomState(change_seed(SEED, "perturbation", "snow", 0)).normal(0.05, 0.3, (64, 64))
-    # the central 22 of 64 rows, three times enlarged, are 66, of which the central ones are taken
+    # the central 22 of 64 rows, three times enlarged, are 66; the central ones are taken
     flakes = np.asarray(zoom(noise[21:43, 21:43], 3, order=1))[1:65, 1:65]
     flakes = np.floor(np.clip(np.where(flakes >= 0.5, flakes, 0), 0, 1) * 255)
     values = BASE / 255
@@ -294,7 +294,7 @@ def test_spatter_is_the_published_recipe() -> None:
         liquid = np.stack([np.convolve(column, [0.05, 0.1, 0.15, 0.7], "same") for column in liquid.T], axis=1)
 
 
-def test_no_water_on_a_small_image_leaves_it_as_it_is() -> None:
+def test_no_water_on_a_small_image_leaves_it_unchanged() -> None:
     tiny = drawn(8, 8)
     dry = [seed for seed in range(40) if not (perturbed_frames(tiny, "spatter", seed, size=8)[0] != tiny).any()]
     assert dry  # where the published script divides by 0

@@ -110,7 +110,7 @@ def test_ratios_to_the_reference() -> None:
 
 
 def test_some_perturbations_have_the_means_of_these() -> None:
-    """FP, T5D and mFR of the benchmark are of all ten; which are missing is said."""
+    """FP, T5D and mFR of the benchmark are of all ten; which are missing is reported."""
     whole = study()
     given = study(names=["snow", "tilt"])
     lines = list(given.lines())
@@ -172,7 +172,7 @@ def test_answers_are_read() -> None:
 
 
 def test_sequences_of_several_lengths_are_distinguished() -> None:
-    """Of each perturbation its own frames, after the clean and the unchanged image."""
+    """For each perturbation its own frames, after the clean and the unchanged image."""
     changes = [(CLEAN, 0), (UNCHANGED, 0), *Perturbations(names=["translate", "snow"]).changes()]
     answers = pd.DataFrame([(file, *each) for file in "xy" for each in changes], columns=["file", "change", "step"])
     values = np.arange(2 * (2 + 31 + 41) * 5).reshape(-1, 5)
@@ -374,7 +374,7 @@ def test_means_and_ratios_are_over_the_ten_test_perturbations() -> None:
 
 
 def test_ratios_of_noise() -> None:
-    """Of each image four flips against the first frame, the reference's two; one and two against the one before."""
+    """For each image four flips against the first frame, the reference's two; one and two against the one before."""
     steady = dict.fromkeys(PERTURBATIONS, flipping(50))
     own = steady | {"shot_noise": lists([[0, 1, 1, 1, 1]] * 25)}
     reference = steady | {"shot_noise": lists([[0, 1, 1, 0, 0]] * 25)}

@@ -1,4 +1,4 @@
-"""Frames as they are stored: never as JPEG, and as H.264 video where that is wanted and ffmpeg is there."""
+"""Frames as stored: never as JPEG, and as H.264 video where that is wanted and ffmpeg is there."""
 
 import shutil
 from pathlib import Path

@@ -151,7 +151,7 @@ def test_grey_and_channels_of_a_background() -> None:
 
 
 def hues(image: NDArray[np.uint8]) -> list[float]:
-    """Of the two stripes, in half degrees."""
+    """Hues of the two stripes, in half degrees."""
     return [180 * colorsys.rgb_to_hsv(*(value / 255 for value in image[5, place]))[0] for place in (5, 25)]
 
 
@@ -296,7 +296,7 @@ def test_the_photograph_is_a_part_of_one_of_them() -> None:
 
 
 def test_as_coded_the_object_is_stretched_to_the_photograph_and_added() -> None:
-    """A photograph keeps its shape: stripes of one width stay that; the object becomes as wide as it is."""
+    """A photograph keeps its shape: stripes of one width stay that; the object becomes as wide as its stripe."""
     photograph = np.tile(np.arange(256, dtype=np.uint8)[:, None, None] // 32 % 2 * 90, (1, 512, 3))
     regions = regions_of(np.ones((224, 224), np.bool_))
     image = drawn()

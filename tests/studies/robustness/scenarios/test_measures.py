@@ -174,7 +174,7 @@ def test_origins_are_of_the_images() -> None:
 
 
 def test_a_regression_needs_that_all_models_saw_all_images() -> None:
-    """So a further model that has all classes of the images leaves it as it is."""
+    """So a further model that has all classes of the images leaves it unchanged."""
     assert images_of(None).is_whole
     assert images_of(list(imagenet().keys)[:4]).is_whole
     assert not images_of(list(imagenet().keys)[:2]).is_whole

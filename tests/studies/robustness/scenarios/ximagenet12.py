@@ -70,7 +70,7 @@ class Published:
     residual_ss: float
     coefficients: tuple[tuple[float, float, float, float | None], ...]
     f: tuple[float, float, float, float]
-    """Of the regression, the models, the scenarios and the classes."""
+    """Degrees of freedom of the regression, models, scenarios and classes."""
 
 
 EX1 = Published(

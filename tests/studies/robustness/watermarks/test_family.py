@@ -83,7 +83,7 @@ def test_notices_tell_whose_watermark_it_is(tmp_path: Path) -> None:
 
 
 def test_the_summary_fits_into_80_columns() -> None:
-    """Of the numbers of a paper's ResNet-50, whose name is long."""
+    """The numbers of a paper's ResNet-50, whose name is long."""
     shares = {"accuracy": 0.5099, "in_w_gap": -0.2540, "carton_gap": 0.30}
     lines = [
         Measure(

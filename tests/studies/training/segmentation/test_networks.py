@@ -101,7 +101,7 @@ def test_the_neck_gives_four_sizes_of_features() -> None:
     pyramid = VitPyramid("test_vit")
     features = pyramid(torch.rand(1, 3, 64, 96))
     assert [tuple(each.shape[-2:]) for each in features] == [(16, 24), (8, 12), (4, 6), (2, 3)]
-    # test_vit has six blocks; a ViT-B has twelve, of which 2, 5, 8 and 11 are taken
+    # test_vit has six blocks; a ViT-B has twelve; 2, 5, 8 and 11 are taken
     assert pyramid.blocks == [0, 2, 3, 5]
 
 

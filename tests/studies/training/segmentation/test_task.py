@@ -61,7 +61,7 @@ class PerPixel(nn.Module):
 
 
 def task_in(folder: Path, per_class: int = 6, **keys: object) -> Segmentation:
-    """A fold of drawn images, of which the first of each class is validated and tested on."""
+    """A fold of drawn images; the first of each class is validated and tested on."""
     study, files = TrainingStudy(folder), write_examples(folder, per_class)
     rows = [(each.file, each.class_index, *[each.sha256] * 2, each.file, each.mask_sha256, None) for each in files]
     images = pd.DataFrame(rows, columns=TRAINING_IMAGES.names)
