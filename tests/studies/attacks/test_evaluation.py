@@ -1,6 +1,7 @@
 """`attacks evaluate` on a folder of drawn images: custom models, a command, what is written, what is refused."""
 
 import json
+import re
 import shutil
 import sys
 import time
@@ -31,6 +32,7 @@ from cleanset.studies.attacks.evaluation import run
 from cleanset.studies.attacks.evaluation_results import AttackedModels
 from cleanset.studies.attacks.evaluation_tables import as_text, paper_table
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
+from cleanset.studies.attacks.planning import notice_of_signs
 from cleanset.studies.attacks.request import AttackRequest, attack_params
 from cleanset.studies.attacks.results import PROBLEMS
 from tests.conftest import without
@@ -447,6 +449,20 @@ def test_a_command(folder: Path) -> None:
     record = found.warnings[command]
     assert record.warnings == ()
     assert {each.text for each in record.not_told} == {"a command answers with classes alone"}
+
+
+def test_a_search_for_signs_that_takes_longer_than_the_attacks_is_announced(folder: Path) -> None:
+    """No attack judges 12 images and their candidates; SPSA by its defaults takes more than the search for signs."""
+    wanted = Arguments(str(folder / "set"), ["mine:honest"], device="cpu")
+
+    def notice(names: str, images: int | None = None, warnings: bool = True) -> str | None:
+        params = attack_params(names, EPS, images)
+        return notice_of_signs(AttackRequest.read(Edition(folder), wanted, params, folder / "never", warnings=warnings))
+
+    told = r"the search for signs .* takes up to [\d,]+ passes, the attacks 24; --no-warnings leaves it out"
+    assert re.fullmatch(told, str(notice("none")))
+    assert notice("none", warnings=False) is None
+    assert notice("spsa") is None
 
 
 def test_a_command_is_asked_by_one_process_alone(folder: Path) -> None:

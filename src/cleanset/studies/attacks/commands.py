@@ -22,6 +22,7 @@ from cleanset.edition.options import (
 )
 from cleanset.errors import CleansetError
 from cleanset.plumbing.file_locks import only_run
+from cleanset.plumbing.progress import print_notice
 
 if TYPE_CHECKING:
     from cleanset.studies.attacks.request import AttackRequest
@@ -202,7 +203,10 @@ def evaluate(
         # imports torch, which takes seconds: a wrong name is reported before
         from cleanset.studies.attacks.evaluation import run
         from cleanset.studies.attacks.evaluation_tables import as_text, paper_table
+        from cleanset.studies.attacks.planning import notice_of_signs
 
+        if notice := notice_of_signs(request):
+            print_notice(notice)
         evaluated = run(request)
     show(paper_table(evaluated).in_form(form) if form else as_text(evaluated))
     problems = [f"{name} {of}: {text}" for (name, of), text in evaluated.problems.items()]

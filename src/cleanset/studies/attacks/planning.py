@@ -8,7 +8,7 @@ from cleanset.errors import CleansetError
 from cleanset.evaluation.models import NamedModel, check_model, lacks_weights
 from cleanset.evaluation.specs import Spec, is_same_model
 from cleanset.planning.stages import StageStates, stage_states, without_network
-from cleanset.planning.work import IMAGE_BYTES, Count, Passes, Plan, Work
+from cleanset.planning.work import IMAGE_BYTES, NO_PASSES, Count, Passes, Plan, Work
 from cleanset.scoring.consistency import MAX_CHECKED, batches_to_ask
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.shards import finished_shards
@@ -88,6 +88,19 @@ def attack_work(params: AttackParams, name: str, model: str, *, images: int, sou
         is_bound=passes.forward > 0,
         bytes_read=count * IMAGE_BYTES,
         bytes_written=0 if name == WARNINGS else count * PNG_BYTES,
+    )
+
+
+def whole_work(evaluated: EvaluatedModel, name: str) -> Work:
+    """The work of an attack on a model, or of the search for signs on it, none of it finished."""
+    request = evaluated.request
+    return attack_work(
+        request.params,
+        name,
+        evaluated.name,
+        images=len(request.images.items),
+        sources=len([each for each in request.others if not is_same_model(each, evaluated.spec)]),
+        classes=len(evaluated.classes),
     )
 
 
@@ -176,6 +189,29 @@ def counting(request: AttackRequest) -> Count:
     return count
 
 
+def notice_of_signs(request: AttackRequest) -> str | None:
+    """What the search for signs takes, if it is more than the attacks; None if it is less, or not asked for."""
+    settings = settings_for(request.score)
+
+    def passes(computations: Sequence[str]) -> int:
+        works = [
+            whole_work(EvaluatedModel(name=model, request=request, settings=settings), each)
+            for model in request.stems
+            for each in computations
+        ]
+        total = sum((each.passes for each in works), NO_PASSES)
+        return total.forward + total.backward
+
+    signs = passes([WARNINGS] if request.warnings else [])
+    attacks = passes([*request.params.attacks])
+    if signs <= attacks:
+        return None
+    return (
+        f"the search for signs of gradient masking takes up to {signs:,} passes, the attacks {attacks:,}; "
+        f"--no-warnings leaves it out"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
     """The models under attack, as far as they had to be opened."""
@@ -186,14 +222,7 @@ class Counted:
     def work(self, evaluated: EvaluatedModel, name: str) -> Work:
         """An attack on a model, or the search for signs on it, without what an interrupted run has finished."""
         request = evaluated.request
-        work = attack_work(
-            request.params,
-            name,
-            evaluated.name,
-            images=len(request.images.items),
-            sources=len([each for each in request.others if not is_same_model(each, evaluated.spec)]),
-            classes=len(evaluated.classes),
-        )
+        work = whole_work(evaluated, name)
         # known mistakes are read, and signs are looked for at once: neither has parts
         if name == WARNINGS or request.params.attack(name).reads_predictions:
             return work
