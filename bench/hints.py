@@ -6,7 +6,6 @@ installed.
 """
 
 import csv
-import io
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -20,11 +19,15 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from safetensors.torch import load_file
 
+from cleanset.classes import imagenet
 from cleanset.images.codec import decode
 from cleanset.report import hints as any_hints
+from cleanset.review.hints.hints import measures_of, signs_of_image
 from cleanset.review.hints.kinds import HINTS
+from cleanset.review.hints.measures import prepared
 from cleanset.review.hints.ranked import FoundHint, duplicate_hints, look_at
 from measuring import PROJECT, REAL
+from planted import FLAWS, saved
 
 RATES = PROJECT / "bench" / "hint_rates.yaml"
 """The rates that the docs state, each with the day on which the rules that it was measured with changed last."""
@@ -38,6 +41,7 @@ NETWORK_FALSE = 0.02
 """Share of the photographs without a flaw that are above the limit of the classifier."""
 RIDGE = 1_000.0
 """Penalty of the classifier's squared weights; of 100, 1,000 and 10,000 all find about as much."""
+PLANTED_PHOTOGRAPHS = 25
 CROPPED_SHARES = (0.05, 0.12, 0.2)
 """Share of each side that a cropped copy lacks."""
 
@@ -62,6 +66,7 @@ def main() -> None:
     parts = {
         "half_of_500": rates_on(half, flaws, found),
         "copies": {"rules_of": rules_of("duplicate"), **copies_found(apart)},
+        "planted": planted_found(apart),
         "network": {
             "rules_of": {kind: rules_of(kind) for kind in NETWORK_RATED},
             **network,
@@ -176,6 +181,20 @@ def copies_found(photographs: Sequence[Image.Image]) -> dict[str, object]:
     return {"photographs": count, "pairs": count * (count - 1) // 2, "wrong": len(wrong), **found}
 
 
+def planted_found(photographs: Sequence[Image.Image]) -> dict[str, object]:
+    """Of some photographs without a hint, those with each planted flaw that have one; text is not read."""
+    unhinted = [image for image in photographs if not kinds_in(saved(image))]
+    chosen = unhinted[:: len(unhinted) // PLANTED_PHOTOGRAPHS][:PLANTED_PHOTOGRAPHS]
+    kinds = {name: [kinds_in(saved(plant(image))) for image in chosen] for name, plant in FLAWS.items()}
+    found = {name: sum(map(bool, of_one)) for name, of_one in kinds.items()}
+    return {"photographs": len(chosen), "hinted_as_they_are": len(photographs) - len(unhinted), "found": found}
+
+
+def kinds_in(image: Image.Image) -> set[str]:
+    """The kinds of hints from the pixels of one image."""
+    return {kind for kind, _ in signs_of_image(measures_of(prepared(image)), imagenet())}
+
+
 def is_pair(hints: Mapping[str, Sequence[FoundHint]], one: str, other: str) -> bool:
     """Whether each of two images has the other as its most similar one."""
     return all(
@@ -188,13 +207,6 @@ def cropped(image: Image.Image, share: float) -> Image.Image:
     across = round(image.width * share)
     down = round(image.height * share)
     return image.crop((across, down, image.width - across, image.height - down))
-
-
-def saved(image: Image.Image) -> Image.Image:
-    """The image as read back from a JPEG file of quality 90."""
-    out = io.BytesIO()
-    image.save(out, "JPEG", quality=90)
-    return decode(out.getvalue())
 
 
 if __name__ == "__main__":

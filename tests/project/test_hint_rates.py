@@ -55,6 +55,14 @@ def test_the_table_of_rates(rates: dict[str, Any], repository: Path) -> None:
     }
 
 
+def test_the_table_of_planted_flaws(rates: dict[str, Any], repository: Path) -> None:
+    planted = rates["planted"]
+    text = (repository / "docs" / "review_figures.md").read_text()
+    rows = re.findall(r"^\| (.+) \| (\d+) of (\d+) \|$", text, re.MULTILINE)
+    assert {name: int(found) for name, found, _ in rows} == planted["found"]
+    assert {int(count) for _, _, count in rows} == {planted["photographs"]} == {25}
+
+
 def test_the_rates_in_sentences(rates: dict[str, Any], repository: Path) -> None:
     unseen = rates["unseen"]
     half = rates["half_of_500"]

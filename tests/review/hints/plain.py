@@ -21,7 +21,7 @@ def plain(size: tuple[int, int]) -> ImageMeasures:
     return ImageMeasures(
         size,
         (
-            Border((0, 0, 0, 0)), Collage((0.5, 0.5)), Dark(230), Bright(20), PlainBackground(0.1),
+            Border((0, 0, 0, 0)), Collage((0.5, 0.5), 1), Dark(230), Bright(20), PlainBackground(0.1),
             Filter((30, 80, 90), 0.2, 10), Blur(0.7), Noise(2), FewPixels(size),
         ),
     )  # fmt: skip

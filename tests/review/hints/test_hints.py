@@ -79,6 +79,27 @@ def test_only_opposite_margins_are_a_border() -> None:
     assert "border" not in kinds(framed(0, 0, 0, 30))
 
 
+def test_a_line_of_one_pixel_is_a_border_on_all_four_sides_alone() -> None:
+    image = texture(320, 240).copy()
+    image[[0, -1]] = 0
+    assert measured(image).of(Border).margins == (0, 0, 0, 0)
+    image[:, [0, -1]] = 0
+    assert measured(image).of(Border).margins == pytest.approx((1 / 320, 1 / 240, 1 / 320, 1 / 240))
+
+
+def test_halves_that_mirror_each_other() -> None:
+    image = texture(321, 240).copy()
+    assert measured(image).of(Collage).asymmetry > 1
+    image[:, 161:] = image[:, 159::-1]
+    assert measured(image).of(Collage).asymmetry == 0
+    assert measured(image.swapaxes(0, 1)).of(Collage).asymmetry == 0
+    noisy = image + np.random.default_rng(0).normal(0, 2, image.shape)
+    assert 0 < measured(noisy.clip(0, 255).astype(np.uint8)).of(Collage).asymmetry < 0.2
+    # neither a plain image nor two plain areas have halves
+    assert measured(np.full((100, 100), 128, np.uint8)).of(Collage).asymmetry == 1
+    assert measured(np.repeat([50, 200], 50)[:, None].repeat(100, axis=1).astype(np.uint8)).of(Collage).asymmetry == 1
+
+
 def test_seams() -> None:
     side_by_side = np.concatenate([texture(100, 160) // 4, 190 + texture(100, 160) // 4], axis=1)
     assert measured(side_by_side).of(Collage).seams[0] == 1
@@ -240,6 +261,8 @@ PLAIN = plain((500, 150))
         (PLAIN, []),
         (changed(PLAIN, margins=(0.004, 0, 0.126, 0)), [Hint("border", "plain margins: left 1 %, right 13 %")]),
         (changed(PLAIN, seams=(0.899, 0.9)), [Hint("collage", "a straight edge from left to right")]),
+        (changed(PLAIN, asymmetry=0.2), [Hint("collage", "halves that mirror each other")]),
+        (changed(PLAIN, asymmetry=0.21), []),
         (changed(PLAIN, saturations=(9, 8, 8)), [Hint("filter", "nearly without colour")]),
         (changed(PLAIN, saturations=(10, 9, 9), tint=3), [Hint("filter", "a single tint")]),
         (changed(PLAIN, saturations=(9, 9, 9), tint=3), []),

@@ -4,7 +4,7 @@ That of text is in `added_text`.
 
 A hint never counts as a verdict, and an image without one may be as flawed as any. No hint finds several objects, a
 wrong class, a drawing, a small object in a large image, large words across the middle, text written at an angle, a
-wordless watermark, most collages, or a filter that leaves many colours.
+wordless watermark, most collages, or a filter that leaves many colours (docs/review_figures.md has more).
 
 Limits are round numbers, chosen on half of the photographs of bench/RESULTS.md.
 """
@@ -106,8 +106,8 @@ class Border(MeasuredHint):
     """Margins at two opposite sides, or at three or four."""
 
     kind: ClassVar[HintKind] = "border"
-    docs: ClassVar[str] = "plain margins that end in a straight edge, on two opposite sides"
-    rules_of: ClassVar[date] = date(2026, 11, 29)
+    docs: ClassVar[str] = "plain margins that end in a straight edge, on two opposite sides; a line on all four"
+    rules_of: ClassVar[date] = date(2026, 12, 1)
 
     margins: tuple[float, float, float, float]
     """Left, top, right, bottom: share of the width or height that is plain and ends in a straight edge, with the rows
@@ -136,24 +136,29 @@ class Border(MeasuredHint):
 
 @dataclass(frozen=True, slots=True)
 class Collage(MeasuredHint):
-    """A straight edge through the whole image."""
+    """A straight edge through the whole image, or two halves that mirror each other."""
 
     kind: ClassVar[HintKind] = "collage"
-    docs: ClassVar[str] = "a straight edge across the image, from side to side"
-    rules_of: ClassVar[date] = date(2026, 11, 29)
+    docs: ClassVar[str] = "a straight edge across the image, from side to side; halves that mirror each other"
+    rules_of: ClassVar[date] = date(2026, 12, 1)
     MIN_SEAM: ClassVar[float] = 0.9
+    # of 1,000 photographs none has less than 0.31; mirrored halves have 0.14 at most
+    MAX_ASYMMETRY: ClassVar[float] = 0.2
 
     seams: tuple[float, float]
     """The straightest edge from top to bottom and from left to right, inside plain margins and away from the outer
     tenths: the share of its length, 0 to 1, where colours step at once, and less on both sides."""
 
+    asymmetry: float
+    """How far the halves, left and right or top and bottom, are from mirroring each other: 0 if they do."""
+
     @classmethod
     def measure(cls, image: PreparedImage) -> Self:
-        """Measure the straightest edges."""
-        return cls(measures.seams(image.inside))
+        """Measure the straightest edges and the halves."""
+        return cls(measures.seams(image.inside), measures.asymmetry(image.inside))
 
     def signs(self, classes: ClassTable) -> Iterator[Sign]:
-        """The direction of each straight edge."""
+        """The direction of each straight edge; mirrored halves."""
         for seam, course in zip(self.seams, ("from top to bottom", "from left to right"), strict=True):
             if seam >= self.MIN_SEAM:
                 yield Sign(
@@ -163,6 +168,14 @@ class Collage(MeasuredHint):
                     limit=self.MIN_SEAM,
                     strongest=1.0,
                 )
+        if self.asymmetry <= self.MAX_ASYMMETRY:
+            yield Sign(
+                text="halves that mirror each other",
+                measure="difference of the halves, share of the contrast",
+                value=self.asymmetry,
+                limit=self.MAX_ASYMMETRY,
+                strongest=0.0,
+            )
 
 
 @dataclass(frozen=True, slots=True)

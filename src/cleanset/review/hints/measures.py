@@ -29,7 +29,7 @@ _MAX_UNEVEN_DEVIATION = 12.0
 _MAX_UNEVEN_PIXELS = 3
 # rows between a margin and the photograph that are a mixture of both: JPEG and scaling soften edges
 _MAX_SOFT_PIXELS = 2
-# width of the wider of two opposite margins: on the photographs, lines of one pixel were as often no border
+# width of the wider of two opposite margins, if another side has none: lines of one pixel were as often no border
 _MIN_WIDER_PIXELS = 2
 
 
@@ -41,9 +41,9 @@ def straight_shares(grey: Grey) -> NDArray[np.float64]:
 def border(grey: Grey) -> tuple[int, int, int, int]:
     """Pixels of a border at the left, top, right and bottom, its soft edges included; all 0 without one.
 
-    A border has margins on two opposite sides: one plain strip with a straight edge is as often a floor or a sky. Where
-    it has them, the margins of the other two sides belong to it. Something is inside it: in an image of a few pixels,
-    the margins of opposite sides may meet.
+    A border has margins on two opposite sides, or lines on all four: one plain strip with a straight edge is as often a
+    floor or a sky. Where it has them, the margins of the other two sides belong to it. Something is inside it: in an
+    image of a few pixels, the margins of opposite sides may meet.
     """
     height, width = grey.shape
     # only the middle of each row: the other two margins would make none plain
@@ -54,6 +54,7 @@ def border(grey: Grey) -> tuple[int, int, int, int]:
     right = _margin(columns[::-1])
     bottom = _margin(rows[::-1])
     is_border = any(min(pair) and max(pair) >= _MIN_WIDER_PIXELS for pair in ((left, right), (top, bottom)))
+    is_border |= min(left, top, right, bottom) > 0
     is_border &= left + right < width and top + bottom < height
     return (left, top, right, bottom) if is_border else (0, 0, 0, 0)
 
@@ -145,6 +146,24 @@ def seams(inside: Image.Image) -> tuple[float, float]:
         return max(float(each[outer : len(each) - outer].max(initial=0)) for each in shares)
 
     return straightest(np.ascontiguousarray(colours.swapaxes(1, 2))), straightest(colours)
+
+
+# standard deviation below which an image is too plain to have halves
+_MIN_CONTRAST = 10.0
+
+
+def asymmetry(inside: Image.Image) -> float:
+    """`Collage.asymmetry` of an image without its margins."""
+    grey = np.asarray(inside.convert("L")).astype(np.float32)
+    return min(_asymmetry(grey), _asymmetry(grey.T))
+
+
+def _asymmetry(rows: NDArray[np.float32]) -> float:
+    """The root mean square of the difference from the mirrored rows, by their standard deviation."""
+    # a horizon is no detail: it is the same in all columns
+    details = rows - rows.mean(axis=1, keepdims=True)
+    contrast = float(details.std())
+    return float(np.sqrt(np.mean((details - details[:, ::-1]) ** 2))) / contrast if contrast >= _MIN_CONTRAST else 1.0
 
 
 def _steps(rows: NDArray[np.int16], steps: NDArray[np.int16]) -> NDArray[np.float64]:
