@@ -3,9 +3,13 @@
 import csv
 import io
 import json
+import os
 import random
 import re
+import signal
+import subprocess
 import tarfile
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -13,9 +17,12 @@ import yaml
 from playwright.sync_api import Browser
 
 from cleanset.dataset.labels import read_original_labels
+from cleanset.edition.paths import Edition
+from tests import own_edition
 from tests.checkouts import Checkout
 from tests.documents import block, blocks, shell
 from tests.review.page.reviewing import Reviewing, serve
+from tests.ten_images import drawn_image
 
 PAGE = "docs/own_images.md"
 pytestmark = pytest.mark.long
@@ -133,6 +140,40 @@ def run(at: Checkout, commands: str, cwd: str = ".") -> str:
     with (at.folder / "said").open("a") as said:
         said.write(done.stdout + done.stderr)
     return done.stdout
+
+
+def test_the_commands_in_the_readme_of_an_edition(repository: Path, pristine: Checkout, tmp_path: Path) -> None:
+    """As they are written, in their order, with the `export.about` that it asks for."""
+    at = Checkout(tmp_path, pristine.environment())
+    for seed in range(4):
+        (tmp_path / "photos" / KINDS[seed % 2]).mkdir(parents=True, exist_ok=True)
+        drawn_image(40, 40, seed=seed).save(tmp_path / "photos" / KINDS[seed % 2] / f"{seed}.png")
+    run(at, "cleanset edition mine --no-git --images photos")
+    edition = Edition(tmp_path / "mine")
+    text = (edition.folder / "README.md").read_text()
+    before, after = re.findall(r"^```sh\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    server = subprocess.Popen(
+        ["bash", "-ec", before],
+        cwd=edition.folder,
+        env=at.environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert server.stdout is not None
+    assert any("http://" in line for line in server.stdout)
+    os.killpg(server.pid, signal.SIGINT)
+    server.communicate()
+    own_edition.review(edition, "ada")
+    assert "state in `export.about` of `params.yaml`" in text
+    about = yaml.safe_load(next(each for each in blocks(repository, "yaml", PAGE)))
+    params = edition.params_yaml.read_text()
+    edition.params_yaml.write_text(params.replace("  about: null\n", f"  about: {json.dumps(about)}\n"))
+    run(at, after, "mine")
+    published = list(tmp_path.glob("release/*.tar"))
+    assert [path.name for path in published] == ["cleanset-images-1.0.0.tar"]
+    card_text = (published[0].with_suffix("") / "README.md").read_text()
+    assert f"{date.today()}" in card_text
 
 
 def entries(at: Checkout) -> list[dict[str, str]]:

@@ -22,6 +22,7 @@ def readme(params: Params, name: str) -> str:
         title=markdown_text(about.title if about else name),
         version=installed_version("cleanset"),
         dataset=params.dataset,
+        needs_about=params.dataset.is_own and about is None,
         models={role: _described(model) for role, model in params.models.items()},
         has_unpinned_weights=any(not model.is_pinned for model in params.models.values()),
         role=next(iter(params.models)),
