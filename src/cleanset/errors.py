@@ -1,4 +1,4 @@
-"""`CleansetError` and its kinds, of what a user can fix; texts cut to one line; the command that installs an extra."""
+"""`CleansetError` and its kinds, of what a user can fix; the lines of a file of a newer version, of a missing extra."""
 
 import errno
 import json

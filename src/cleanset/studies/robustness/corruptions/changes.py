@@ -1,4 +1,4 @@
-"""The pixels of each corruption of ImageNet-C and ImageNet-C-bar, as by the authors' programs.
+"""The pixels of each corruption of ImageNet-C and ImageNet-C-bar by severity, as by the authors' programs.
 
 They come from a library or are computed here, and their amounts at the severities are next to the computation:
 
