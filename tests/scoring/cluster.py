@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 PORT = 6379
 OBJECT_STORE_BYTES = 80_000_000
@@ -22,6 +23,18 @@ SCORE = [sys.executable, "-c", "from cleanset.cli import main; main()", "score",
 # otherwise Ray would write a token into the home folder, which changes how later clusters start
 WITH_TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5" * 64}
 _number = count()
+
+
+class Run(subprocess.Popen[str]):
+    """A command that a failing test ends, and that no test waits for without end."""
+
+    def wait(self, timeout: float | None = WAIT_SECONDS) -> int:
+        return super().wait(timeout)
+
+    def __exit__(self, kind: type[BaseException] | None, *others: Any) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, *others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +65,18 @@ class Node:
             output = process.communicate(timeout=START_SECONDS)[0]
         assert process.returncode == 0, output
 
-    def score(self, edition: Path) -> "subprocess.Popen[str]":
+    def score(self, edition: Path) -> Run:
         """Start `cleanset score` on this node."""
         return self.run(SCORE, cwd=edition, stderr=subprocess.PIPE)
 
-    def run(self, command: Sequence[str], cwd: Path | None = None, **streams: int) -> "subprocess.Popen[str]":
+    def run(
+        self,
+        command: Sequence[str],
+        cwd: Path | None = None,
+        *,
+        stdout: int | None = None,
+        stderr: int | None = None,
+    ) -> Run:
         """Start a command on this node."""
         environment = {
             **os.environ,
@@ -68,7 +88,7 @@ class Node:
             "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
         }
         inside = ["ip", "netns", "exec", self.namespace, *command]
-        return subprocess.Popen(inside, cwd=cwd, env=environment, text=True, **streams)  # type: ignore[call-overload, no-any-return]
+        return Run(inside, cwd=cwd, env=environment, text=True, stdout=stdout, stderr=stderr)
 
     def kill(self, but: Sequence[int] = ()) -> None:
         """End every process of the node at once, as a power failure does, but those and their children."""
@@ -134,7 +154,7 @@ def two_nodes() -> Iterator[tuple[Node, Node]]:
 
 def errors_of(run: "subprocess.Popen[str]") -> list[str]:
     """The errors of a run, once it has ended: its progress is a line each half minute, if no terminal is."""
-    return [line for line in run.communicate()[1].splitlines() if line.startswith("error: ")]
+    return [line for line in run.communicate(timeout=WAIT_SECONDS)[1].splitlines() if line.startswith("error: ")]
 
 
 def wait_for(condition: Callable[[], object], run: "subprocess.Popen[str]") -> None:

@@ -31,6 +31,8 @@ RayRows = dict[str, NDArray[Any]]
 
 CONNECT_SECONDS = 30
 """Time in which the head node has to accept a connection."""
+WORKER_BYTES = 2**30
+"""Memory that a worker reserves: libraries and a model take 570 to 1,000 MiB. Less on nodes that have less."""
 _REMEDY = "expected the edition, code and libraries of the head node: update this node, or run ray stop on it"
 
 
@@ -170,7 +172,10 @@ def _run_job(pipe: "Connection[Any, Any]", job: RayJob[Found], rows: Sequence[Ma
         environment = {"runtime_env": {"env_vars": dict(job.environment)}} if job.environment else {}
         ray.init(log_to_driver=False, include_dashboard=False, **environment)
         resources = ray.cluster_resources()
-        count = max(1, int(resources.get("GPU", 1) if gpu else resources.get("CPU", 1) // job.cores))
+        largest = max(int(node["Resources"].get("memory", 0)) for node in ray.nodes() if node["Alive"])
+        memory = min(WORKER_BYTES, largest)
+        fitting = int(resources.get("memory", 0)) // memory if memory else 1
+        count = max(1, min(int(resources.get("GPU", 1) if gpu else resources.get("CPU", 1) // job.cores), fitting))
         tasks = -(-len(rows) // job.tasks_at_a_time)
         finished = ray.data.from_items(list(rows), override_num_blocks=tasks).map_batches(
             RayWorker,
@@ -185,6 +190,7 @@ def _run_job(pipe: "Connection[Any, Any]", job: RayJob[Found], rows: Sequence[Ma
             ),
             num_gpus=1 if gpu else 0,
             num_cpus=max(1, int(resources.get("CPU", 1)) // count),
+            memory=memory,
         )
         for block in finished.iter_batches(batch_size=None, batch_format="numpy"):
             for number, found in zip(block["number"].tolist(), block["found"], strict=True):
