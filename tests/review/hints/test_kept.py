@@ -41,7 +41,7 @@ def test_measures_are_found_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [("border", "frame"), ('"parts":""', '"parts":"0g"'), ('"parts":""', '"parts":"0000"'), ("500", "0")]
+    "change", [("border", "a frame"), ('"parts":""', '"parts":"0g"'), ('"parts":""', '"parts":"0000"'), ("500", "0")]
 )
 def test_measures_that_no_code_has_written_count_as_missing(tmp_path: Path, change: tuple[str, str]) -> None:
     kept = KeptFiles(tmp_path)
