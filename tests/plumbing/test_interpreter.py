@@ -96,7 +96,7 @@ BRIEF = (
 """Commands that start processes, or read what somebody published."""
 FURTHER = (
     "status", "doctor --quick", "agreement", "score --model standard", "score_crops --model standard", "cite",
-    "verify data/export/standard", "look data/export/standard --out look", "publish data/export/standard release",
+    "verify data/export/standard", "look data/export/standard --out look", "publish data/export/standard build/release",
     "evaluate data/export/standard --model standard",
     "rebuild --manifest data/export/standard --images raw/ILSVRC2012_img_val.tar --out rebuilt",
 )  # fmt: skip
