@@ -24,6 +24,7 @@ def test_the_page_on_python_runs(repository: Path, built: Checkout, tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_page_on_code_of_users_runs(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     attack, weather, measure, hint = blocks(repository, "python", "docs/extending.md")
     (tmp_path / "my_measures.py").write_text(measure)

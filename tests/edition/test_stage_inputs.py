@@ -307,7 +307,7 @@ def images_of(at: Checkout) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_change_before_dvc_hashes_comes_with_the_next_repro(edition: Checkout) -> None:
     """Neither dvc.lock nor DVC's run cache keeps what was made without it."""
     race = racing(edition, "review_apply", "images_per_class: 3", "images_per_class: 2")

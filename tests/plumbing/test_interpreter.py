@@ -103,7 +103,7 @@ FURTHER = (
 
 
 @pytest.mark.parametrize(
-    "commands", [pytest.param(BRIEF, marks=pytest.mark.long), pytest.param(FURTHER, marks=pytest.mark.exhaustive)]
+    "commands", [pytest.param(BRIEF, marks=pytest.mark.exhaustive), pytest.param(FURTHER, marks=pytest.mark.exhaustive)]
 )
 def test_no_command_imports_modules_of_the_folder(commands: tuple[str, ...], small: Checkout, tmp_path: Path) -> None:
     checkout = small.clone_with_data(tmp_path / "edition")

@@ -232,7 +232,7 @@ def test_every_promise_that_something_is_not_needed_has_a_test(repository: Path)
             assert f"def {name}" in (repository / path).read_text(), test
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_core_alone_without_a_network(repository: Path, tmp_path: Path) -> None:
     """The published set is made, verified, rebuilt, packed, shown and measured: no extra, no DVC, no socket."""
     libraries = environment_with(repository, tmp_path / "site", network=False)

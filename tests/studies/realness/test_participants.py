@@ -252,10 +252,12 @@ def test_the_page_says_what_is_wrong_with_an_id(serving: Server, browsers: list[
 @pytest.mark.parametrize(
     ("identity", "expected", "cell"),
     [
-        ("anna@uni.de", "anna@uni.de", "anna@uni.de"), ("Jose%CC%81 b", "José b", "José b"),
-        ("%40anna", "@anna", "'@anna"), ("-1", "-1", "-1"),
+        pytest.param("anna@uni.de", "anna@uni.de", "anna@uni.de", marks=pytest.mark.exhaustive),
+        pytest.param("Jose%CC%81 b", "José b", "José b", marks=pytest.mark.exhaustive),
+        ("%40anna", "@anna", "'@anna"),
+        ("-1", "-1", "-1"),
     ],
-)  # fmt: skip
+)
 def test_a_page_from_the_disk_keeps_ids(
     planned: Path, browsers: list[BrowserContext], identity: str, expected: str, cell: str
 ) -> None:
