@@ -225,5 +225,5 @@ def test_custom_corruptions_are_pinned(folder: Path) -> None:
     card = found.as_dict()["families"]["corruptions"]["comparability"]
     assert list(card["settings"]["code"]) == ["dims:dim"]
     assert card["changes"] == {"brightness": "1 2", "dims:dim": "1 2"}
-    assert "dims:dim: custom corruptions, of no benchmark." in found.table().replace("\n", " ")
+    assert "dims:dim: custom corruptions, of no benchmark." in " ".join(found.table().split())
     assert "dims:dim" in list(found.to_pandas()["change"])

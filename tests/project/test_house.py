@@ -172,7 +172,11 @@ def test_make_bench_lists_what_can_be_measured(pristine: Checkout, repository: P
     assert done.returncode == 0
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("make bench NAME=…, of ")]
     names = line.split(", of ")[1].split()
-    assert set(names) == {path.stem for path in (repository / "bench").glob("*.py")} - {"measuring", "held_out"}
+    assert set(names) == {path.stem for path in (repository / "bench").glob("*.py")} - {
+        "measuring",
+        "held_out",
+        "planted",
+    }
     assert shell(checkout, "make bench NAME=effor").returncode != 0
     run = shell(checkout, "make --dry-run --no-print-directory bench NAME=score OPTIONS=--help").stdout
     assert run.endswith("PYTHONPATH=sample:. python bench/score.py --help\n")

@@ -243,6 +243,7 @@ OF_PEOPLE = [
     "dataset.labels.read_reassessed",
     "edition.about.read_about",
     "reproduce.imagenet_c.read_published",
+    "stages.export.read_columns",
     "stages.export.read_studies",
     "edition.params.read_params",
     "evaluation.compare.result_files.read_results",

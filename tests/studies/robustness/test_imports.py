@@ -11,6 +11,11 @@ HEAVY = {"cv2", "foolbox", "imagecorruptions", "numba", "skimage", "statsmodels"
 """Libraries that only the extras robustness and training install."""
 
 
+def is_of_types(node: ast.AST) -> bool:
+    """Whether a block is for types alone, and never runs."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
 def imported(node: ast.AST) -> Iterator[str]:
     """The modules that a file imports on import, not those that a function imports when it runs."""
     for child in ast.iter_child_nodes(node):
@@ -18,7 +23,7 @@ def imported(node: ast.AST) -> Iterator[str]:
             yield from (alias.name for alias in child.names)
         elif isinstance(child, ast.ImportFrom):
             yield child.module or ""
-        elif not isinstance(child, ast.FunctionDef):
+        elif not isinstance(child, ast.FunctionDef) and not is_of_types(child):
             yield from imported(child)
 
 

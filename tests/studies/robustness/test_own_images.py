@@ -123,8 +123,9 @@ def test_a_study_of_attacks(own: Edition, folder: Path) -> None:
 def test_attacks(own: Edition, folder: Path) -> None:
     asked = ("attacks", "evaluate", "--attacks", "pgd", "--limit", "3", str(own.export("images")))
     code, shown, errors = says(cleanset(*asked, "--model", "threes:network", "--out", "out", cwd=folder))
-    assert (code, errors, "9 images" in " ".join(shown.split())) == (0, "", True)
-    assert not OF_IMAGENET.search(shown + (folder / "out" / "attack_results.json").read_text())
+    assert (code, "9 images" in " ".join(shown.split())) == (0, True)
+    assert errors.startswith("the search for signs of gradient masking takes up to")
+    assert not OF_IMAGENET.search(errors + shown + (folder / "out" / "attack_results.json").read_text())
 
 
 @pytest.mark.parametrize("family", ["corruptions", "perturbations", "scenarios"])
