@@ -97,6 +97,23 @@ def sizes(path: Path) -> dict[str, int]:
     return {"size": sum(each.stat().st_size for each in files), "nfiles": len(files)} if path.is_dir() else {}
 
 
+@pytest.mark.parametrize(("most", "is_told_apart"), [(2, True), (1, False)])
+def test_an_output_is_known_by_content_unless_it_has_many_files(
+    most: int, is_told_apart: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two folders of two files and as many bytes, of which one digit differs."""
+    monkeypatch.setattr(stage_inputs, "HASHED_FILES", most)
+    noted = []
+    for digit in "45":
+        path = tmp_path / digit / "report"
+        path.mkdir(parents=True)
+        (path / "index.html").write_text(f"{digit} images")
+        (path / "style.css").write_text("")
+        noted.append(stage_inputs._Reader(path.parent).output("report"))
+    locked = {"md5": stage_inputs._Reader(tmp_path / "4").digest("report"), **sizes(tmp_path / "4" / "report")}
+    assert [stage_inputs._is_output(locked, each) for each in noted] == [True, not is_told_apart]
+
+
 def lock(folder: Path, name: str) -> None:
     """Write the dvc.lock that DVC would now write after the stage."""
     declared = declared_files(folder)[name]

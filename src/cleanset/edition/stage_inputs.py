@@ -38,6 +38,9 @@ from cleanset.plumbing.validation import first_names
 HASHED_BYTES = 2**26
 """Size up to which a dependency is hashed; a larger one is known by size, times and inode of its files."""
 
+HASHED_FILES = 2_000
+"""Number of files up to which an output is hashed."""
+
 AGAIN = "run dvc repro again"
 REPAIR = "run cleanset doctor, then dvc repro"
 
@@ -152,18 +155,23 @@ class _Reader:
         return self._digests[path]
 
     def output(self, path: str) -> str | None:
-        """The MD5 of an output, or the size of a folder and its number of files: what `_known_output` is in dvc.lock.
+        """The MD5 of an output, as `digest` has it; of a folder of many files, their size and number.
 
-        To hash all files of a set takes longer than to make it again.
+        To hash all files of a large set takes longer than to make it again.
         """
-        if not (self._folder / path).is_dir():
+        states = self.states(path)
+        if len(states) <= HASHED_FILES:
             return self.digest(path)
-        states = self.states(path).values()
-        return f"{sum(size for size, *_ in states)} {len(states)}"
+        return _size_text(sum(size for size, *_ in states.values()), len(states))
 
 
-def _known_output(locked: Any) -> str:
-    return f"{locked['size']} {locked['nfiles']}" if "nfiles" in locked else str(locked["md5"])
+def _size_text(size: int, count: int) -> str:
+    return f"{size} bytes in {count} files"
+
+
+def _is_output(locked: Any, noted: str | None) -> bool:
+    """Whether an output of dvc.lock is what was noted by `_Reader.output`."""
+    return noted in (None, locked["md5"], _size_text(locked.get("size", 0), locked.get("nfiles", 0)))
 
 
 def _file_states(folder: Path, path: str) -> Iterator[tuple[str, FileState]]:
@@ -334,9 +342,7 @@ def _compared_notes(project: Path) -> Iterator[ComparedNote]:
     now = _Reader(project)
     for path, name, note in _read_notes(project):
         entry = locked.get(name)
-        if entry is not None and all(
-            note["outs"].get(out["path"]) in (None, _known_output(out)) for out in entry.get("outs", ())
-        ):
+        if entry is not None and all(_is_output(out, note["outs"].get(out["path"])) for out in entry.get("outs", ())):
             params = {of: _plain(values) for of, values in entry.get("params", {}).items()}
             deps = entry.get("deps", ())
             others = _other_digests(deps, note["deps"])
