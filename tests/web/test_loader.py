@@ -21,6 +21,7 @@ class Line:
     """A line on which each image waits until it is let through."""
 
     def __init__(self, page: Page) -> None:
+        self.page = page
         self.asked: list[str] = []
         self.waiting: dict[str, Route] = {}
         page.route(f"{SITE}*", self._note)
@@ -34,6 +35,14 @@ class Line:
         self.asked.append(name)
         self.waiting[name] = route
         return None
+
+    def wait_for(self, *names: str) -> None:
+        """Wait until these images, and no others, were asked for."""
+        for _ in range(200):
+            if self.asked == [*names]:
+                return
+            self.page.wait_for_timeout(50)
+        assert self.asked == [*names]
 
     def let(self, name: str) -> None:
         self.waiting.pop(name).fulfill(body=png(), content_type="image/png")
@@ -50,22 +59,19 @@ def page(browser: Browser) -> Page:
 def test_the_images_on_the_screen_come_first(page: Page, load: str) -> None:
     line = Line(page)
     page.evaluate(f"window.loader = imageLoader({load}); void loader.want(['a', 'b'], ['c', 'd'])")
-    page.wait_for_timeout(100)
-    assert line.asked == ["a", "b"]
+    line.wait_for("a", "b")
     line.let("b")
     page.wait_for_timeout(200)
     assert line.asked == ["a", "b"]
     line.let("a")
-    page.wait_for_timeout(200)
-    assert line.asked == ["a", "b", "c"]
+    line.wait_for("a", "b", "c")
     # what comes next is on the screen before it is there: its fetch continues
     page.evaluate("void loader.want(['c'], ['e'])")
     page.wait_for_timeout(100)
     assert line.asked == ["a", "b", "c"]
     line.let("c")
     address = page.evaluate("loader.arrived('c')")
-    page.wait_for_timeout(200)
-    assert line.asked == ["a", "b", "c", "e"]  # d is not needed any more
+    line.wait_for("a", "b", "c", "e")  # d is not needed any more
     assert (
         page.evaluate("async a => { const i = new Image(); i.src = a; await i.decode(); return i.width }", address)
         == 64
@@ -81,12 +87,11 @@ def test_an_image_that_fails_is_asked_for_again_while_it_is_wanted(page: Page) -
         "window.failed = []; window.loader = imageLoader(loadBytes, { troubled: (url) => failed.push(url) });"
         "void loader.want(['a'], [])"
     )
-    page.wait_for_timeout(100)
+    line.wait_for("a")
     line.waiting.pop("a").fulfill(status=404)
-    page.wait_for_timeout(1_300)
+    line.wait_for("a", "a")
     line.waiting.pop("a").fulfill(body=b"no image", content_type="image/png")
-    page.wait_for_timeout(2_300)
-    assert line.asked == ["a", "a", "a"]
+    line.wait_for("a", "a", "a")
     assert page.evaluate("failed") == ["a", "a"]
     page.evaluate("void loader.want([], [])")
     line.waiting.pop("a").fulfill(status=404)
@@ -99,7 +104,7 @@ def test_an_image_that_fails_is_asked_for_again_while_it_is_wanted(page: Page) -
 def test_images_that_are_not_needed_any_more_are_forgotten(page: Page) -> None:
     line = Line(page)
     page.evaluate("window.loader = imageLoader(loadBytes); void loader.want(['a'], [])")
-    page.wait_for_timeout(100)
+    line.wait_for("a")
     line.let("a")
     address = page.evaluate("loader.arrived('a')")
     assert page.evaluate("async a => (await fetch(a)).status", address) == 200
