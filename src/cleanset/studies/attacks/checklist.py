@@ -1,6 +1,6 @@
 """The checklist of N. Carlini et al., "On Evaluating Adversarial Robustness" (2019), section 5, for a run of attacks.
 
-Each point is answered by what the run measured or by its settings: seen, with the numbers that show it; not seen; or it
+Each point is answered by what the run measured or by its settings: seen, with the numbers that show it; not seen; or
 undecided, because too little was broken to tell, or because no run knows it, with what is known of it.
 """
 
@@ -14,6 +14,7 @@ from cleanset.statistics.formats import percent
 from cleanset.studies.attacks.autoattack import AutoAttackAttack
 from cleanset.studies.attacks.base import Parameters
 from cleanset.studies.attacks.baselines import WHOLE_CUBE, Baselines
+from cleanset.studies.attacks.custom import CustomAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack
 from cleanset.studies.attacks.signs import SeenSign
 from cleanset.studies.attacks.study import AttackParams
@@ -126,6 +127,8 @@ def _adaptive(of: Evidence) -> tuple[State, str]:
     found += [f"{name} follows the mean of several answers" for name in draws]
     if found:
         return "seen", "; ".join(found)
+    if own := of.names(lambda attack: isinstance(attack, CustomAttack)):
+        return "undecided", f"{join_names(own)}: code of yours; say whether it is written for this model"
     return "not seen", "all attacks are general ones: none is written for this model (--straight-through, draws)"
 
 

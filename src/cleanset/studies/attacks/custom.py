@@ -12,6 +12,7 @@ from cleanset.planning.work import Passes
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.validation import is_callable_name, shown
 from cleanset.scoring.own_code import code_digests, imported_callable
+from cleanset.statistics.formats import counted
 from cleanset.studies.attacks.base import (
     AttackPasses,
     Group,
@@ -47,10 +48,10 @@ class CustomAttack(InBall):
     each group of images.
 
     `group`: images at a time. `forward`, `backward`: passes for an image, at most, by which `cleanset plan` prices it.
+    With `backward: 0` it follows logits alone, and gets no gradients.
     """
 
     effect: ClassVar[str] = "an attack of yours, in an Linf or L2 ball"
-    uses: ClassVar[Uses] = "gradients"
     in_defaults: ClassVar[bool] = False
     small: ClassVar[Mapping[str, object]] = {}
     kind: str
@@ -58,6 +59,11 @@ class CustomAttack(InBall):
     group: Group = 16
     forward: int = Field(default=100, ge=0)
     backward: int = Field(default=100, ge=0)
+
+    @property
+    def uses(self) -> Uses:  # type: ignore[override]
+        """By its passes: logits without any backward."""
+        return "gradients" if self.backward else "logits"
 
     @field_validator("kind")
     @classmethod
@@ -100,12 +106,15 @@ class CustomAttack(InBall):
         labels = torch.tensor([subject.class_index for subject in group], device=network.device)
         before = network.queries
         try:
-            with torch.enable_grad():
+            with torch.set_grad_enabled(self.backward > 0):
                 found = self._asked(self._made(), network, images.clone(), labels.clone())
         except CleansetError:
             raise
         except (Exception, SystemExit) as error:  # whatever its code raises
-            raise CleansetError(f"{self.kind}: raises {raised(error)} for {len(group)} images") from None
+            without = "" if self.backward else "; with backward: 0 it gets no gradients"
+            raise CleansetError(
+                f"{self.kind}: raises {raised(error)} for {counted(len(group), 'image')}{without}"
+            ) from None
         if not isinstance(found, torch.Tensor) or found.shape != images.shape or not torch.isfinite(found).all():
             kind = f"{found.dtype} {tuple(found.shape)}" if isinstance(found, torch.Tensor) else type(found).__name__
             raise CleansetError(f"{self.kind}: gives {kind}; expected finite images of shape {tuple(images.shape)}")
