@@ -103,7 +103,7 @@ def test_a_cell_of_a_manifest_is_checked(pictured: Edition) -> None:
         ),
         ("00000008,", "00000001,", r"cameras\.csv, line 5: image '00000001'; a second time"),
         ("00000008,", "cat.png,", r"cameras\.csv, line 5: image 'cat\.png'; expected"),
-        ("image,camera", "image,kamera", r"cameras\.csv, line 1: .* expected the column image,camera,site, each once"),
+        ("image,camera", "image,kamera", r"cameras\.csv, line 1: .* expected the columns image,camera,site, each once"),
         ("Leica", "L" * 201, r"csv, line 5, camera: 'LL.*; expected printable text of at most 200 char"),
     ],
 )

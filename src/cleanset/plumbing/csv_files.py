@@ -92,7 +92,7 @@ def parse_rows(
         column_of = dict(zip(header, header, strict=True))
     elif header != list(columns[: max(needed, len(header))]):
         names = ",".join(columns)
-        expected = f"the column {names}, each once" if others else f"the header {names}"
+        expected = f"the column{'s' * (len(columns) > 1)} {names}, each once" if others else f"the header {names}"
         raise CleansetError(f"{where}, line {line}: {shown(','.join(header))}; expected {expected}: {remedy}")
     seen: dict[tuple[object, ...], int] = {}
     places = [header.index(name) for name in key]
