@@ -15,6 +15,8 @@ from cleanset.dataset.folder import LabelledImages, read_images
 from cleanset.dataset.near_duplicates import Groups
 from cleanset.dataset.pinned import digests_of
 from cleanset.errors import CleansetError
+from cleanset.images.codec import ImageFacts, inspect
+from cleanset.plumbing.files import sha256
 
 
 def detailed(seed: int) -> Image.Image:
@@ -123,6 +125,36 @@ def test_in_processes_as_without(images: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(duplicate_search, "_MIN_OF_PROCESSES", 1)
     assert find_duplicates(*read(images)) == alone
     assert len(alone.pairs) == 1
+
+
+def test_an_image_is_decoded_once(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After images came, went and moved to another class, the same pairs as of a search from nothing."""
+    decoded = []
+
+    def inspected(data: bytes, formats: tuple[str, ...]) -> ImageFacts:
+        decoded.append(sha256(data))
+        return inspect(data, formats)
+
+    monkeypatch.setattr(duplicate_search, "inspect", inspected)
+    monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))
+    ImageOps.mirror(detailed(4)).save(images / "cat/mirrored.png")
+    detailed(5).crop((12, 10, 240, 200)).save(images / "dog/cropped.png")
+    Image.new("L", (30, 30)).save(images / "dog/plain.png")
+    Image.new("1", (30, 30)).save(images / "dog/refused.png")
+    found = [find_duplicates(*read(images))]
+    assert len(decoded) == 12
+    (images / "dog/3.png").unlink()
+    detailed(1).save(images / "cat/other bytes.png", compress_level=1)
+    (images / "dog/1.png").rename(images / "cat/moved.png")
+    found.append(find_duplicates(*read(images)))
+    # what is refused is not kept
+    assert decoded[12:] == [sha256((images / name).read_bytes()) for name in ("cat/other bytes.png", "dog/refused.png")]
+    monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "another"))
+    assert find_duplicates(*read(images)) == found[1]
+    assert [[(pair.image_id, pair.same) for pair in each.pairs] for each in found] == [
+        [("dog/0.png", "nearly"), ("dog/cropped.png", "nearly")],
+        [("cat/other bytes.png", "pixels"), ("dog/0.png", "nearly")],
+    ]
 
 
 def test_what_preprocess_refuses_is_refused_at_once(

@@ -3,7 +3,12 @@
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
+
+import numpy as np
+import PIL
 
 from cleanset.dataset.archives import Location
 from cleanset.dataset.duplicates import (
@@ -20,7 +25,8 @@ from cleanset.dataset.unreadable import UNREADABLE_IMAGES, refuse_unreadable
 from cleanset.errors import install_command
 from cleanset.images.codec import IMAGE_FORMATS, decode, inspect, size_in_header
 from cleanset.images.fingerprints import PackedFingerprint, can_fingerprint, packed_fingerprint
-from cleanset.plumbing.files import write_text
+from cleanset.plumbing.files import sha256, write_text
+from cleanset.plumbing.kept_files import KeptFiles, kept_files
 from cleanset.plumbing.machine import available_cores
 from cleanset.plumbing.progress import print_notice, tracked
 
@@ -29,6 +35,13 @@ MAX_DECODED = 5_000
 _CHUNK = 16
 _MIN_OF_PROCESSES = 100
 """Images for which further processes are worth their start."""
+
+CODE = ("dataset/duplicate_search.py", "images/codec.py", "images/fingerprints.py")
+"""The files of the package that decide what images are compared by, and how that is kept."""
+_SHA256_DIGITS = 64
+_ORIENTATIONS = 8
+_NUMBERS = 4
+"""Numbers of a hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +93,7 @@ def find_duplicates(images: LabelledImages, digests: Mapping[str, str]) -> Found
         notice = f"more than {MAX_DECODED:,} images: only bytes are compared now, pixels by dvc repro"
         problems = map(_header_problem, (images.locations[name] for name in names))
         return FoundDuplicates(tuple(pairs), notice, _problems_of(names, problems))
-    looks = _looks([images.locations[name] for name in names])
+    looks = _looks([images.locations[name] for name in names], list(digests.values()))
     pairs = equal_pairs(
         (name, digests[name], look.pixels_sha256 or digests[name]) for name, look in zip(names, looks, strict=True)
     )
@@ -120,19 +133,42 @@ class _Look:
     """Why it cannot be read."""
 
 
-def _looks(locations: list[Location]) -> list[_Look]:
+def usual_look_files() -> KeptFiles:
+    """The looks of whole images that all editions on this machine share, by the SHA-256 of their bytes."""
+    hashing = version("pdqhash") if can_fingerprint() else "none"
+    return kept_files("duplicates", CODE, f"{PIL.__version__} {hashing}")
+
+
+def _looks(locations: list[Location], digests: list[str]) -> list[_Look]:
     """The looks of images, in processes where that is faster: hashing does not release the lock of threads."""
-    if len(locations) < _MIN_OF_PROCESSES:
-        return list(tracked(map(_look, locations), len(locations), "duplicates"))
-    with ProcessPoolExecutor(available_cores()) as pool:
-        return list(tracked(pool.map(_look, locations, chunksize=_CHUNK), len(locations), "duplicates"))
+    kept = usual_look_files()
+    known = {digest: _parsed(content) for digest in digests if (content := kept.read(digest)) is not None}
+    left = [location for location, digest in zip(locations, digests, strict=True) if digest not in known]
+    look = partial(_look, kept)
+    if len(left) < _MIN_OF_PROCESSES:
+        made = list(tracked(map(look, left), len(left), "duplicates"))
+    else:
+        with ProcessPoolExecutor(available_cores()) as pool:
+            made = list(tracked(pool.map(look, left, chunksize=_CHUNK), len(left), "duplicates"))
+    in_order = iter(made)
+    return [known.get(digest) or next(in_order) for digest in digests]
 
 
-def _look(location: Location) -> _Look:
+def _look(kept: KeptFiles, location: Location) -> _Look:
     data = location.read()
     try:
         # what stage preprocess refuses may look the same without being it, as two transparent images
         facts = inspect(data, IMAGE_FORMATS)
     except ValueError as error:
         return _Look("", None, str(error))
-    return _Look(facts.pixels_sha256, packed_fingerprint(decode(data)) if can_fingerprint() else None)
+    found = packed_fingerprint(decode(data)) if can_fingerprint() else None
+    hashes = b"" if found is None else found.hashes.tobytes() + found.parts.tobytes()
+    kept.keep(sha256(data), facts.pixels_sha256.encode() + hashes)
+    return _Look(facts.pixels_sha256, found)
+
+
+def _parsed(content: bytes) -> _Look:
+    """A cached look: the SHA-256 of the pixels, and the hashes."""
+    hashes = np.frombuffer(content[_SHA256_DIGITS:], np.uint64).reshape(-1, _NUMBERS)
+    found = PackedFingerprint(hashes[:_ORIENTATIONS], hashes[_ORIENTATIONS:]) if len(hashes) else None
+    return _Look(content[:_SHA256_DIGITS].decode(), found)
