@@ -14,7 +14,8 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
-from cleanset.report.figures import histograms
+from cleanset.report.figures import ClassState, histograms
+from cleanset.report.pages import sheets
 from cleanset.selection.fill import Filled
 from tests.checkouts import Checkout
 
@@ -377,3 +378,25 @@ def test_plots_hold_the_numbers_of_the_pages(
             for name, table in (("candidates", candidates), ("kept", kept)):
                 places = Counter(min(19, int(row["confidence"] * 20)) for row in table[role] if row["tier"] == tier)
                 assert [row[name] for row in bins] == [places[place] for place in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [
+        ([3] * 120, [50, 50, 20]),
+        ([50] * 60, [50, 10]),
+        ([800] * 7, [3, 3, 1]),
+        # a class is on one page
+        ([4_000, 10, 2_490, 1, 9_000, 1], [1, 2, 1, 1, 1]),
+        ([], []),
+    ],
+)
+def test_sheets_of_few_classes_or_of_few_images(kept: list[int], expected: list[int]) -> None:
+    states = [
+        ClassState(class_index=index, kept={"a": count, "b": 1}, open={}, short={}, is_full=True)
+        for index, count in enumerate(kept)
+    ]
+    found = sheets(states)
+    assert [len(each.classes) for each in found] == expected
+    assert [state for each in found for state in each.classes] == states
+    assert [each.file for each in found] == [f"sheet-{place}.html" for place in range(1, len(expected) + 1)]

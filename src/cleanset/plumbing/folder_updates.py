@@ -2,12 +2,13 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from cleanset.plumbing.file_locks import folder_lock
-from cleanset.plumbing.files import errors_named, open_file, replacing, workspace_for
+from cleanset.plumbing.files import errors_named, read_bytes, replacing, workspace_for
 
 
 @contextmanager
@@ -47,8 +48,7 @@ class FolderUpdate:
         """The bytes of a file in the folder; None if it is missing, a link, or in a folder that is a link."""
         if self._old is None or name not in self._present:
             return None
-        with open_file(self._old / name) as file:
-            return file.read()
+        return read_bytes(self._old / name, sys.maxsize)
 
     def keep(self, name: str) -> None:
         """Leave a file in the folder unchanged."""

@@ -34,6 +34,8 @@ ShownImage = tuple[str, Box | None]
 
 
 CLASSES_PER_SHEET = 50
+IMAGES_PER_SHEET = 2_500
+"""Images that a model keeps in the classes of a sheet; of one class all: ImageNet has 50 in each of 50 classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +47,18 @@ class Sheet:
 
 
 def sheets(states: Sequence[ClassState]) -> list[Sheet]:
-    """The classes in pages of CLASSES_PER_SHEET, by class index."""
-    pages = [tuple(states[start : start + CLASSES_PER_SHEET]) for start in range(0, len(states), CLASSES_PER_SHEET)]
-    digits = len(str(len(pages)))
-    return [Sheet(f"sheet-{number:0{digits}}.html", page) for number, page in enumerate(pages, start=1)]
+    """The classes in pages of at most CLASSES_PER_SHEET and, of several, IMAGES_PER_SHEET, by class index."""
+    found: list[list[ClassState]] = []
+    images = 0
+    for state in states:
+        kept = max(state.kept.values(), default=0)
+        if not found or len(found[-1]) == CLASSES_PER_SHEET or images + kept > IMAGES_PER_SHEET:
+            found.append([])
+            images = 0
+        found[-1].append(state)
+        images += kept
+    digits = len(str(len(found)))
+    return [Sheet(f"sheet-{number:0{digits}}.html", tuple(page)) for number, page in enumerate(found, start=1)]
 
 
 PageImages = Mapping[ShownImage, Sequence[PageImage]]

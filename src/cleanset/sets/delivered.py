@@ -80,8 +80,9 @@ def with_known_confidences(images: pd.DataFrame, unknown: Collection[str]) -> pd
     """The same rows with confidence None for the images in `unknown`: those from beyond a published list."""
     if not unknown:
         return images
-    known = images["confidence"].astype(object).mask(images["image_id"].isin(unknown), None)
-    return images.assign(confidence=known)
+    pairs = zip(images["image_id"], images["confidence"], strict=True)
+    known = [None if image_id in unknown else confidence for image_id, confidence in pairs]
+    return images.assign(confidence=pd.Series(known, index=images.index, dtype=object))
 
 
 def delivered_confidences(
