@@ -33,6 +33,7 @@ from cleanset.plumbing.files import (
     replacing,
 )
 from cleanset.plumbing.folder_updates import updating
+from cleanset.plumbing.kept_files import KeptFiles
 from cleanset.sets.archive import signer
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.contest.log import read_content
@@ -292,6 +293,38 @@ def test_an_update_leaves_files_with_their_bytes_alone(tmp_path: Path) -> None:
     assert contents(folder) == THREE
     assert [name for name in THREE if (folder / name).stat().st_ino != before[name]] == ["b/d/e"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+
+
+def test_notes_hold_for_files_that_nobody_has_changed(tmp_path: Path) -> None:
+    """Not for one of other bytes, for a copy of the same, and for a link; all are known by content again."""
+    folder = tmp_path / "out"
+    kept = KeptFiles(tmp_path / "kept")
+    names = ("changed", "copied", "linked", "same", "without")
+
+    def update_all() -> dict[str, str]:
+        with updating(folder, kept) as update:
+            notes = {name: update.note(name) for name in names}
+            for name, note in notes.items():
+                if note:
+                    update.keep(name, note)
+                else:
+                    update.write(name, b"1", "" if name == "without" else f"of {name}")
+            return notes
+
+    assert set(update_all().values()) == {""}
+    assert update_all() == {name: f"of {name}" if name != "without" else "" for name in names}
+    (folder / "changed").write_bytes(b"2")
+    shutil.copy2(folder / "copied", tmp_path / "copy")
+    (tmp_path / "copy").replace(folder / "copied")
+    (folder / "linked").rename(tmp_path / "elsewhere")
+    (folder / "linked").symlink_to(tmp_path / "elsewhere")
+    (folder / "same").chmod(0o444)  # as DVC does
+    assert [name for name, note in update_all().items() if note] == ["same"]
+    assert contents(folder) == dict.fromkeys(names, b"1")
+    assert sum(bool(note) for note in update_all().values()) == 4
+    shutil.rmtree(tmp_path / "kept")
+    assert set(update_all().values()) == {""}
+    assert contents(folder) == dict.fromkeys(names, b"1")
 
 
 def test_whatever_is_in_a_folder_an_update_makes_it_the_same(tmp_path: Path) -> None:

@@ -213,11 +213,11 @@ def test_without_metrics(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_another_image_than_the_indexed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is shown that was not measured; the old report stays. Without a thumbnail the image is read."""
+    """Nothing is shown that was not measured; the old report stays. Without thumbnail and note the image is read."""
     monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))
     folder = made(tmp_path, ["a"], "clean")
     written = (folder / "index.html").read_bytes()
-    shutil.rmtree(tmp_path / "cache" / "thumbnails")
+    shutil.rmtree(tmp_path / "cache")
     images = sorted((tmp_path / "images").iterdir())
     images[0].write_bytes(images[1].read_bytes())
     with pytest.raises(CleansetError, match=r"ILSVRC2012_val_00000001 has SHA-256 [0-9a-f]{64}, expected"):

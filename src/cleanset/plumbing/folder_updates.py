@@ -3,32 +3,47 @@
 import os
 import shutil
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from cleanset.plumbing.file_locks import folder_lock
-from cleanset.plumbing.files import errors_named, read_bytes, replacing, workspace_for
+from cleanset.plumbing.files import errors_named, file_state, read_bytes, replacing, sha256, workspace_for
+from cleanset.plumbing.kept_files import NOTHING_KEPT, KeptFiles
+
+Noted = tuple[int, int, int, str]
+"""Size in bytes, time of the last change in nanoseconds and inode of a file, by which DVC knows it, too; and a note.
+
+Not the time of the last change of its status, since DVC sets the permissions of all files in every run.
+"""
+
+_NOTES = TypeAdapter(dict[str, Noted])
 
 
 @contextmanager
-def updating(path: Path) -> Iterator["FolderUpdate"]:
+def updating(path: Path, kept: KeptFiles = NOTHING_KEPT) -> Iterator["FolderUpdate"]:
     """Replace the content of a folder, and leave alone the files in it that have their bytes already.
 
     The folder gets what the block writes and keeps, and nothing else. When the block raises, it stays unchanged. After
     a kill while the new files are put in place, it has some files of each: the next update completes it, as it compares
     the content of every file. An error of the system names `path`, as one of `replacing` does. While another process
-    updates the folder, this one waits.
+    updates the folder, this one waits. `kept`: where the notes on files are from one update to the next.
     """
+    name = sha256(str(path.absolute()).encode())
     if path.is_symlink() or not path.is_dir():
         with replacing(path) as new:
             new.mkdir()
-            yield FolderUpdate(new, None)
+            update = FolderUpdate(new, None)
+            yield update
+        kept.keep_value(name, _NOTES, update.notes(path))
         return
     with errors_named(path), workspace_for(path) as workspace, folder_lock(path):
-        update = FolderUpdate(workspace / "new", path)
+        update = FolderUpdate(workspace / "new", path, kept.read_value(name, _NOTES))
         yield update
         update.finish(path)
+        kept.keep_value(name, _NOTES, update.notes(path))
 
 
 class FolderUpdate:
@@ -37,7 +52,10 @@ class FolderUpdate:
     No file is opened for writing: links in the folder may lead into the cache of DVC.
     """
 
-    def __init__(self, new: Path, old: Path | None) -> None:
+    def __init__(self, new: Path, old: Path | None, noted: Mapping[str, Noted] | None = None) -> None:
+        self._noted = noted or {}
+        self._notes: dict[str, str] = {}
+        self._states: dict[str, tuple[int, int, int]] = {}
         self._new = new
         self._old = old
         self._present = frozenset(_regular_files(old)) if old else frozenset[str]()
@@ -48,17 +66,29 @@ class FolderUpdate:
         """The bytes of a file in the folder; None if it is missing, a link, or in a folder that is a link."""
         if self._old is None or name not in self._present:
             return None
+        # before it is read, so that no later change is taken for it
+        self._states[name] = _state(self._old / name)
         return read_bytes(self._old / name, sys.maxsize)
 
-    def keep(self, name: str) -> None:
-        """Leave a file in the folder unchanged."""
-        self._kept.add(name)
+    def note(self, name: str) -> str:
+        """What the last update noted of a file that nobody has changed since; empty for any other file."""
+        if self._old is None or name not in self._present or name not in self._noted:
+            return ""
+        *state, note = self._noted[name]
+        self._states[name] = _state(self._old / name)
+        return note if self._states[name] == tuple(state) else ""
 
-    def write(self, name: str, data: bytes) -> None:
-        """Give a file these bytes."""
+    def keep(self, name: str, note: str = "") -> None:
+        """Leave a file in the folder unchanged, of which its content or note is known."""
+        self._kept.add(name)
+        self._notes[name] = note
+
+    def write(self, name: str, data: bytes, note: str = "") -> None:
+        """Give a file these bytes, and let the next update know what is noted of them."""
         if self.content(name) == data:
-            self.keep(name)
+            self.keep(name, note)
             return
+        self._notes[name] = note
         path = self._new / name
         try:
             path.write_bytes(data)
@@ -67,9 +97,17 @@ class FolderUpdate:
             path.write_bytes(data)
         self._written.add(name)
 
-    def write_text(self, name: str, text: str) -> None:
+    def write_text(self, name: str, text: str, note: str = "") -> None:
         """Give a file this text in UTF-8."""
-        self.write(name, text.encode())
+        self.write(name, text.encode(), note)
+
+    def notes(self, folder: Path) -> dict[str, Noted]:
+        """The notes on the files of the folder, once it is finished."""
+        return {
+            name: (*(self._states[name] if name in self._kept else _state(folder / name)), note)
+            for name, note in self._notes.items()
+            if note
+        }
 
     def finish(self, folder: Path) -> None:
         """Remove all else from the folder, and move the new files into it."""
@@ -80,6 +118,11 @@ class FolderUpdate:
         for name in sorted(self._written):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (self._new / name).replace(folder / name)
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    size, changed, _, inode = file_state(os.lstat(path))
+    return size, changed, inode
 
 
 def _parents(names: Iterable[str]) -> Iterator[str]:

@@ -66,6 +66,11 @@ def usual_thumbnail_files(package: Path = PACKAGE) -> KeptFiles:
     return kept_files("thumbnails", CODE, libraries, package)
 
 
+def thumbnail_source(digest: str, crop: Box | None, *, enlarged: bool) -> str:
+    """What the thumbnails of an image are made from, next to code."""
+    return "-".join([digest, *([] if crop is None else map(str, crop)), *(["enlarged"] if enlarged else [])])
+
+
 def kept_thumbnails(
     kept: KeptFiles, digest: str, read: Callable[[], bytes], crop: Box | None, *, enlarged: bool
 ) -> tuple[Thumbnail, ...]:
@@ -74,8 +79,8 @@ def kept_thumbnails(
     The image is known by the SHA-256 of its bytes, which `read` gives if they are needed. A report shows tens of
     thousands of images, and a reviewer's day changes few.
     """
-    words = [digest, *([] if crop is None else map(str, crop)), *(["enlarged"] if enlarged else [])]
-    names = [f"{'-'.join(words)}-{place}" for place in range(1 if crop is None else 2)]
+    source = thumbnail_source(digest, crop, enlarged=enlarged)
+    names = [f"{source}-{place}" for place in range(1 if crop is None else 2)]
     found = [kept.read(name) for name in names]
     known = tuple(_parsed(content) for content in found if content is not None)
     if len(known) == len(names):

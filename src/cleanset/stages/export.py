@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 import pandas as pd
@@ -27,6 +28,7 @@ from cleanset.images.codec import Read
 from cleanset.plumbing.csv_files import read_rows
 from cleanset.plumbing.files import is_there, sha256
 from cleanset.plumbing.folder_updates import FolderUpdate, updating
+from cleanset.plumbing.kept_files import kept_files
 from cleanset.plumbing.progress import found_in_threads
 from cleanset.plumbing.validation import first_problem, join_names, shown
 from cleanset.review.audit import AuditResult
@@ -180,7 +182,7 @@ def run(edition: Edition, role: str) -> None:
     selection, rejected = without_unknown_boxes(read.selection, read.rejected)
     delivered = delivered_images(read, selection, role)
     images = verified_images(edition, params.dataset.images, read.index, read.classes)
-    with updating(edition.export(role)) as update:
+    with updating(edition.export(role), kept_files("exports", (), "")) as update:
         entries = write_images(update, delivered, source_reader(read, images.read), role=role, classes=read.classes)
         if not read.classes.is_imagenet:
             refuse_pairs(
@@ -393,22 +395,26 @@ def write_images(
 ) -> list[Entry]:
     """Write the images into the folder of the set; return their entries of the manifest.
 
-    A whole image whose file has the bytes in the index is neither read from the archive nor written.
+    A whole image whose file has the bytes in the index is neither read from the archive nor written, and not read from
+    the set if it is unchanged since it was written or last read.
     """
 
-    def write(image: DeliveredImage) -> Entry:
+    def delivered(image: DeliveredImage) -> Entry:
         image_id = image.selected.image_id
         try:
             of_bytes, of_pixels = source.digests[image_id]
             name = name_of(image, classes)
-            if known_box(image.selected.box) is None and has_digest(update.content(name), of_bytes):
-                update.keep(name)
+            if known_box(image.selected.box) is not None:
+                return write_image(update.write, image, source(image_id), role=role, classes=classes)
+            if update.note(name) == of_bytes or has_digest(update.content(name), of_bytes):
+                update.keep(name, of_bytes)
                 return whole_entry(image, of_bytes, of_pixels, role=role, classes=classes)
-            return write_image(update.write, image, source(image_id), role=role, classes=classes)
+            write = partial(update.write, note=of_bytes)
+            return write_image(write, image, source(image_id), role=role, classes=classes)
         except ValidationError as error:  # the tables do not go together
             raise CleansetError(f"export {role}, {image_id}: {first_problem(error)}: run dvc repro") from None
 
-    return found_in_threads(write, images, f"export {role}")
+    return found_in_threads(delivered, images, f"export {role}")
 
 
 def has_digest(data: bytes | None, digest: str) -> bool:

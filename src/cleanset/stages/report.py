@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
+import PIL
 from pydantic import StrictFloat, StrictInt
 
 from cleanset.classes import ClassTable
@@ -18,7 +19,6 @@ from cleanset.edition.pipeline import check_roles
 from cleanset.edition.readings import readings
 from cleanset.errors import CleansetError
 from cleanset.plumbing.cache import PACKAGE
-from cleanset.plumbing.files import sha256
 from cleanset.plumbing.folder_updates import FolderUpdate, updating
 from cleanset.plumbing.json_files import read_json
 from cleanset.plumbing.kept_files import KeptFiles, kept_files
@@ -28,7 +28,14 @@ from cleanset.plumbing.waiting import announced
 from cleanset.report import figures
 from cleanset.report.fates import candidates_by_class, hardest_classes, images_rejected_by_all
 from cleanset.report.pages import Page, PageImages, ReportData, ShownImage, pages, sheets
-from cleanset.report.thumbnails import PageImage, file_names, kept_thumbnails, page_image, usual_thumbnail_files
+from cleanset.report.thumbnails import (
+    PageImage,
+    file_names,
+    kept_thumbnails,
+    page_image,
+    thumbnail_source,
+    usual_thumbnail_files,
+)
 from cleanset.review.agreement import (
     differences,
     overall,
@@ -61,12 +68,11 @@ def run(edition: Edition) -> None:
     index = read_table(edition.index, INDEX, classes)
     report = report_data(edition, params, index, classes)
     verified = verified_images(edition, params.dataset.images, index, classes)
-    with updating(edition.report) as update:
+    with updating(edition.report, usual_report_notes()) as update:
         images = save_images(shown_images(report), verified, update, enlarged=not classes.is_imagenet)
         with announced("writing the pages of the report"):
-            digests = usual_page_digests()
             for name, page in pages(report, images).items():
-                save_page(page, name, update, digests)
+                save_page(page, name, update)
             plots = figures.plots(report.steps, report.states, report.histograms, roles=report.roles, classes=classes)
             for name, text in plots.items():
                 update.write_text(f"plots/{name}", text)
@@ -184,44 +190,60 @@ def save_images(
     """Write the thumbnails of each image below the folder of the report: one of a whole image, two of a cropped one.
 
     `enlarged`: images smaller than a thumbnail are, by a whole factor. An image is read only if one of its thumbnails
-    is not in the cache.
+    is not in the cache, and a thumbnail only if it was changed in the report since it was written.
     """
     keep_freed_memory()  # a fifth of the time, where many images of one size are decoded
+    find = partial(_noted, verified, update, enlarged=enlarged)
+    noted = {image: found for image in wanted if (found := find(image))}
+    others = [image for image in wanted if image not in noted]
     save = partial(_saved, verified, update, usual_thumbnail_files(), enlarged=enlarged)
-    saved = found_in_threads(save, wanted, "report")
-    return dict(zip(wanted, saved, strict=True))
+    return noted | dict(zip(others, found_in_threads(save, others, "report"), strict=True))
+
+
+def _noted(
+    verified: VerifiedImages, update: FolderUpdate, image: ShownImage, *, enlarged: bool
+) -> tuple[PageImage, ...]:
+    """The thumbnails that are in the report, by their notes; none if one of them has to be written."""
+    source = thumbnail_source(verified.digest(image[0]), image[1], enlarged=enlarged)
+    notes = {name: update.note(name) for name in _thumbnail_files(image)}
+    if any(note.partition(" ")[0] != source for note in notes.values()):
+        return ()
+    for name, note in notes.items():
+        update.keep(name, note)
+    return tuple(page_image(name, *map(int, note.split()[1:])) for name, note in notes.items())
+
+
+def _thumbnail_files(image: ShownImage) -> list[str]:
+    # an image id may have folders
+    return [f"{REPORT_IMAGES}/{name}" for name in file_names(*image)]
 
 
 def _saved(
     verified: VerifiedImages, update: FolderUpdate, kept: KeptFiles, image: ShownImage, *, enlarged: bool
 ) -> tuple[PageImage, ...]:
     image_id, crop = image
-    made = kept_thumbnails(kept, verified.digest(image_id), partial(verified.read, image_id), crop, enlarged=enlarged)
-    # an image id may have folders
-    names = [f"{REPORT_IMAGES}/{name}" for name in file_names(image_id, crop)]
+    digest = verified.digest(image_id)
+    made = kept_thumbnails(kept, digest, partial(verified.read, image_id), crop, enlarged=enlarged)
+    source = thumbnail_source(digest, crop, enlarged=enlarged)
+    names = _thumbnail_files(image)
     for name, each in zip(names, made, strict=True):
-        update.write(name, each.jpeg)
+        update.write(name, each.jpeg, f"{source} {each.width} {each.height}")
     return tuple(page_image(name, each.width, each.height) for name, each in zip(names, made, strict=True))
 
 
-def usual_page_digests(package: Path = PACKAGE) -> KeptFiles:
-    """The SHA-256 of pages by what they are made from: of some 1,000 pages of classes one verdict changes one.
+def usual_report_notes(package: Path = PACKAGE) -> KeptFiles:
+    """The notes on the files of reports, by which pages and thumbnails are known: one verdict changes few of them.
 
     Their folder is named after all code and templates of the package, since most of it may appear on a page.
     """
     files = sorted(path for pattern in ("*.py", "*/templates/*") for path in package.rglob(pattern) if path.is_file())
-    libraries = f"{version('jinja2')} {version('markupsafe')}"
-    return kept_files("pages", [path.relative_to(package).as_posix() for path in files], libraries, package)
+    libraries = f"{PIL.__version__} {version('jinja2')} {version('markupsafe')}"
+    return kept_files("reports", [path.relative_to(package).as_posix() for path in files], libraries, package)
 
 
-def save_page(page: Page, name: str, update: FolderUpdate, digests: KeptFiles) -> None:
+def save_page(page: Page, name: str, update: FolderUpdate) -> None:
     """Draw a page, unless it is in the report and made from the same."""
-    known = digests.read(page.made_from) if page.made_from else None
-    written = update.content(name) if known else None
-    if written is not None and sha256(written).encode() == known:
-        update.keep(name)
-        return
-    text = page.draw()
-    update.write_text(name, text)
-    if page.made_from:
-        digests.keep(page.made_from, sha256(text.encode()).encode())
+    if page.made_from and update.note(name) == page.made_from:
+        update.keep(name, page.made_from)
+    else:
+        update.write_text(name, page.draw(), page.made_from)

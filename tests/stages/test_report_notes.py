@@ -1,4 +1,4 @@
-"""Digests of the report's pages: all code and templates of the package name their folder."""
+"""Notes on the report: all code and templates of the package name their folder."""
 
 import shutil
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import cleanset
-from cleanset.stages.report import usual_page_digests
+from cleanset.stages.report import usual_report_notes
 
 
 def test_other_code_has_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,10 +15,10 @@ def test_other_code_has_another_folder(tmp_path: Path, monkeypatch: pytest.Monke
     shutil.copytree(
         Path(cleanset.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__", "template", "pages")
     )
-    before = usual_page_digests(package)
-    assert before == usual_page_digests()
+    before = usual_report_notes(package)
+    assert before == usual_report_notes()
     for name in ("report/templates/parts.html", "selection/rule.py"):
         with (package / name).open("a") as file:
             file.write("\n")
-        assert usual_page_digests(package) != before
-        before = usual_page_digests(package)
+        assert usual_report_notes(package) != before
+        before = usual_report_notes(package)
