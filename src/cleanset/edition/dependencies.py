@@ -2,7 +2,8 @@
 
 A stage that runs a model or reads archives names a VERSION file, which people raise when its bytes change: a
 refactoring must not cost a GPU hour, and the rebuild of the sample from nothing shows a VERSION that was forgotten.
-Every other stage names the modules that its command reaches, and runs again, in seconds, after any edit of one.
+Every other stage names the modules that its command reaches, and runs again, in seconds, after any edit of one. A stage
+that draws pages names a VERSION and the folders of templates: most edits of code leave pages unchanged, few of wording.
 """
 
 import inspect
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 PLUMBING: dict[str, str] = data_beside(__file__, "plumbing.yaml")
 """The modules and packages at which the walk stops, and why no stage has to run again when one changes."""
 VERSION_FILE = "VERSION"
+PAGE_VERSIONS = (f"/report/{VERSION_FILE}", f"/studies/{VERSION_FILE}")
+"""The ends of the VERSION files of stages that draw pages; these stages name the folders of their templates, too."""
 
 
 def update_dependencies(projects: Iterable[Path], app: typer.Typer, *, write: bool) -> list[Path]:
@@ -61,17 +64,25 @@ def with_code(text: str, app: typer.Typer, where: str, code: SourceCode) -> str:
     prefix = f"{'../../' if '../../${root}' in text else ''}${{root}}/src/"
     for name, entry in content["stages"].items():
         deps = entry.get("deps")
-        # deps of a stage with a VERSION are written by hand
-        if deps and not any(str(dep).endswith(f"/{VERSION_FILE}") for dep in deps):
+        versions = [dep for dep in deps or () if str(dep).endswith(f"/{VERSION_FILE}")]
+        # other deps of a stage with a VERSION are written by hand
+        if deps and (not versions or any(dep.endswith(PAGE_VERSIONS) for dep in versions)):
             modules = code.reached(_roots(name, entry["cmd"], commands, where, code), PLUMBING)
-            others = [dep for dep in deps if not str(dep).startswith(prefix)]
-            entry["deps"] = [*others, *(f"{prefix}{module.replace('.', '/')}.py" for module in modules)]
+            named = _templates(modules, code) if versions else [f"{module.replace('.', '/')}.py" for module in modules]
+            others = [dep for dep in deps if dep in versions or not str(dep).startswith(prefix)]
+            entry["deps"] = [*others, *(f"{prefix}{each}" for each in named)]
     try:
         return edited_text(text, content, where)
     except LayoutError:
         raise CleansetError(
             f"{where}: the deps on code cannot be written; expected a list with a line for each"
         ) from None
+
+
+def _templates(modules: Iterable[str], code: SourceCode) -> list[str]:
+    """The folders of templates next to modules."""
+    packages = {module.rpartition(".")[0] for module in modules if (code.path_of(module).parent / "templates").is_dir()}
+    return [f"{package.replace('.', '/')}/templates" for package in sorted(packages)]
 
 
 def _commands(app: typer.Typer, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], ReachedDefinition]]:
