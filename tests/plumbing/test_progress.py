@@ -26,5 +26,7 @@ def test_threads_give_results_in_order() -> None:
         assert found_in_threads(str, range(count), "count") == list(map(str, range(count)))
     threads = set(found_in_threads(lambda _: get_ident(), range(MAX_HANDED_OVER * cores), "few"))
     assert main_thread().ident not in threads
+    some = found_in_threads(lambda each: -each, range(9), "some", lambda each: each if each % 3 else None)
+    assert some == [0, 1, 2, -3, 4, 5, -6, 7, 8]
     with pytest.raises(ZeroDivisionError):
         found_in_threads(lambda each: 1 // (each - 700), range(1_000), "fail")

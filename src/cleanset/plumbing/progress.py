@@ -1,7 +1,7 @@
 """Notices and progress bars on standard error, and work in threads behind a bar."""
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,19 +38,28 @@ def tracked(items: Iterable[Item], total: int, text: str, step: int = 1, *, work
             progress.update(task, completed=min(total, progress.tasks[task].completed + step))
 
 
-def found_in_threads(function: Callable[[Item], Found], items: Collection[Item], text: str) -> list[Found]:
+def found_in_threads(
+    function: Callable[[Item], Found],
+    items: Iterable[Item],
+    text: str,
+    known: Callable[[Item], Found | None] = lambda _: None,
+) -> list[Found]:
     """The results of a function for each item, in order: computed by a thread on each core, with a bar named `text`.
 
     Threads suffice where reading, hashing, decoding and encoding release the lock, as they mostly do. To hand over a
-    small file takes longer than reading it, so that of many items a thread gets several.
+    small file takes longer than reading it, so that of many items a thread gets several. `known`: the result of an item
+    that is found at once, without a thread; None for others.
     """
     workers = available_cores()
-    size = max(1, min(MAX_HANDED_OVER, len(items) // (workers * MAX_HANDED_OVER)))
-    every = list(items)
-    batches = [every[start : start + size] for start in range(0, len(every), size)]
+    every = [(item, known(item)) for item in items]
+    left = [item for item, found in every if found is None]
+    size = max(1, min(MAX_HANDED_OVER, len(left) // (workers * MAX_HANDED_OVER)))
+    batches = [left[start : start + size] for start in range(0, len(left), size)]
     with ThreadPoolExecutor(workers) as pool:
-        found = pool.map(lambda batch: [function(item) for item in batch], batches)
-        return [each for batch in tracked(found, len(every), text, size, workers=workers) for each in batch]
+        made = pool.map(lambda batch: [function(item) for item in batch], batches)
+        others = [each for batch in tracked(made, len(left), text, size, workers=workers) for each in batch]
+    in_order = iter(others)
+    return [next(in_order) if found is None else found for _, found in every]
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Stage export: one model's finished set with its manifest and descriptions."""
 
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -399,22 +400,39 @@ def write_images(
     the set if it is unchanged since it was written or last read.
     """
 
-    def delivered(image: DeliveredImage) -> Entry:
-        image_id = image.selected.image_id
-        try:
-            of_bytes, of_pixels = source.digests[image_id]
-            name = name_of(image, classes)
-            if known_box(image.selected.box) is not None:
-                return write_image(update.write, image, source(image_id), role=role, classes=classes)
-            if update.note(name) == of_bytes or has_digest(update.content(name), of_bytes):
-                update.keep(name, of_bytes)
-                return whole_entry(image, of_bytes, of_pixels, role=role, classes=classes)
-            write = partial(update.write, note=of_bytes)
-            return write_image(write, image, source(image_id), role=role, classes=classes)
-        except ValidationError as error:  # the tables do not go together
-            raise CleansetError(f"export {role}, {image_id}: {first_problem(error)}: run dvc repro") from None
+    def whole(image: DeliveredImage, is_kept: Callable[[str, str], bool]) -> Entry | None:
+        of_bytes, of_pixels = source.digests[image.selected.image_id]
+        name = name_of(image, classes)
+        if known_box(image.selected.box) is not None or not is_kept(name, of_bytes):
+            return None
+        update.keep(name, of_bytes)
+        with _naming(image, role):
+            return whole_entry(image, of_bytes, of_pixels, role=role, classes=classes)
 
-    return found_in_threads(delivered, images, f"export {role}")
+    def noted(image: DeliveredImage) -> Entry | None:
+        return whole(image, lambda name, digest: update.note(name) == digest)
+
+    def delivered(image: DeliveredImage) -> Entry:
+        entry = whole(image, lambda name, digest: has_digest(update.content(name), digest))
+        if entry is not None:
+            return entry
+        read = source(image.selected.image_id)
+        write = update.write if known_box(image.selected.box) else partial(update.write, note=read.sha256)
+        with _naming(image, role):
+            return write_image(write, image, read, role=role, classes=classes)
+
+    return found_in_threads(delivered, images, f"export {role}", noted)
+
+
+@contextmanager
+def _naming(image: DeliveredImage, role: str) -> Iterator[None]:
+    """Raise CleansetError, naming the image, for values that do not go together."""
+    try:
+        yield
+    except ValidationError as error:
+        raise CleansetError(
+            f"export {role}, {image.selected.image_id}: {first_problem(error)}: run dvc repro"
+        ) from None
 
 
 def has_digest(data: bytes | None, digest: str) -> bool:

@@ -193,21 +193,19 @@ def save_images(
     is not in the cache, and a thumbnail only if it was changed in the report since it was written.
     """
     keep_freed_memory()  # a fifth of the time, where many images of one size are decoded
-    find = partial(_noted, verified, update, enlarged=enlarged)
-    noted = {image: found for image in wanted if (found := find(image))}
-    others = [image for image in wanted if image not in noted]
+    noted = partial(_noted, verified, update, enlarged=enlarged)
     save = partial(_saved, verified, update, usual_thumbnail_files(), enlarged=enlarged)
-    return noted | dict(zip(others, found_in_threads(save, others, "report"), strict=True))
+    return dict(zip(wanted, found_in_threads(save, wanted, "report", noted), strict=True))
 
 
 def _noted(
     verified: VerifiedImages, update: FolderUpdate, image: ShownImage, *, enlarged: bool
-) -> tuple[PageImage, ...]:
-    """The thumbnails that are in the report, by their notes; none if one of them has to be written."""
+) -> tuple[PageImage, ...] | None:
+    """The thumbnails that are in the report, by their notes; None if one of them has to be written."""
     source = thumbnail_source(verified.digest(image[0]), image[1], enlarged=enlarged)
     notes = {name: update.note(name) for name in _thumbnail_files(image)}
     if any(note.partition(" ")[0] != source for note in notes.values()):
-        return ()
+        return None
     for name, note in notes.items():
         update.keep(name, note)
     return tuple(page_image(name, *map(int, note.split()[1:])) for name, note in notes.items())
