@@ -17,6 +17,7 @@ from cleanset.sets.published.image_set import select_images
 from cleanset.sets.published.lists import PublishedChoice
 from tests.dataset.label_files import ANNOTATIONS, PROPOSED, write_sources
 from tests.evaluation import labels_apart
+from tests.evaluation.compare.command import cleanset, says
 from tests.ten_images import LABELS, id_of
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -37,6 +38,15 @@ def report(sources: list[SourceLabels], tmp_path: Path) -> tool.LabelReport:
     path = tmp_path / "list.csv"
     path.write_text(LIST)
     return tool.report_on(tool.labelled_set(str(path), Edition(tmp_path)), sources)
+
+
+def test_the_command_asks_for_the_studies_that_are_named(tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text(LIST)
+    (tmp_path / "sources").mkdir()
+    given = ("labels", "list.csv", "--sources", "sources")
+    lines = {more: says(cleanset(*given, *more, cwd=tmp_path))[2] for more in ((), ("--source", "mine"))}
+    assert lines[()].startswith("error: sources: no file of a label source; expected one of")
+    assert lines["--source", "mine"].startswith("error: unknown label source 'mine'; expected one of joined,")
 
 
 def test_counts(report: tool.LabelReport) -> None:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.images.codec import cropped, decode, inspect, pixels_sha256, png, size_in_header
+from cleanset.images.codec import cropped, decode, inspect, orientation, pixels_sha256, png, size_in_header
 from cleanset.images.preprocessing import RES256CROP224, ROBUSTBENCH, ResizeAndCrop, timm_preprocessing
 from tests.ten_images import drawn_image, jpeg, with_size
 
@@ -331,6 +331,8 @@ def test_the_orientation_is_that_of_the_exif_header(order: Literal["little", "bi
     tiff = (b"II" if order == "little" else b"MM") + number(42, 2) + number(8, 4) + number(1, 2) + entry + bytes(4)
     data = with_segment(with_segment(PLAIN, XMP), b"Exif\0\0" + tiff)
     assert dict(decode(data).getexif()) == dict(cropped(data, (0, 0, 9, 9)).getexif()) == {0x0112: 8}
+    # any number of FF before a marker is filling
+    assert [orientation(data[:2] + bytes([0xFF] * filling) + data[2:]) for filling in range(3)] == [8] * 3
 
 
 def with_scans(count: int) -> bytes:

@@ -43,6 +43,10 @@ def test_code_is_shown_unchanged(text: str) -> None:
     assert (token.type, token.content) == ("code_inline", text)
 
 
+def test_code_with_a_backtick_has_two_around_it_and_a_blank() -> None:
+    assert [markdown_code(text) for text in ("a", "a`b", "``a")] == ["`a`", "`` a`b ``", "``` ``a ```"]
+
+
 @examples(500)
 @given(st.lists(LINES, min_size=1, max_size=4).map("\n".join))
 def test_a_block_of_code_ends_at_its_fence(text: str) -> None:

@@ -397,7 +397,10 @@ def test_a_card_is_added_later(folder: Path) -> None:
     about = read_params(edition.folder).export.about
     assert about is not None
     assert (about.title, about.authors[0].name) == ("Cats and dogs", "Ada")
-    assert 'such as "2026-01-31"' in edition.params_yaml.read_text()
+    text = edition.params_yaml.read_text()
+    assert 'such as "2026-01-31"' in text
+    # what the card leaves out is not written
+    assert list(yaml.safe_load(text)["export"]["about"]) == ["title", "authors", "images"]
 
 
 def test_imagenets_images_are_not_accepted_so(folder: Path) -> None:

@@ -267,3 +267,5 @@ def test_a_tile_shows_own_and_other_class_and_the_outline() -> None:
 def test_a_large_image_is_scaled_down() -> None:
     labels = np.zeros((300, 600), np.uint8)
     assert draw_tile(Example(np.zeros((300, 600, 3), np.uint8), labels), labels, 1).size == (256, 128)
+    line = np.zeros((1, 1024), np.uint8)
+    assert draw_tile(Example(np.zeros((1, 1024, 3), np.uint8), line), line, 1).size == (256, 1)
