@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 import cleanset
+from cleanset.studies.attacks import earlier_disk
 from tests.checkouts import Checkout
 from tests.documents import blocks
 from tests.evaluation.conftest import draw
@@ -26,6 +27,8 @@ def test_the_page_on_python_runs(repository: Path, built: Checkout, tmp_path: Pa
 @pytest.mark.slow
 @pytest.mark.long
 def test_the_page_on_code_of_users_runs(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # a process that bubblewrap or gVisor begins imports torch again, which takes seconds
+    monkeypatch.setattr(earlier_disk, "beginning", lambda *_: None)
     attack, weather, measure, hint = blocks(repository, "python", "docs/extending.md")
     (tmp_path / "my_measures.py").write_text(measure)
     attacks, corruptions, review = map(yaml.safe_load, blocks(repository, "yaml", "docs/extending.md"))
