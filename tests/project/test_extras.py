@@ -18,6 +18,7 @@ from cleanset.cli import extra_of
 from cleanset.edition.paths import Edition
 from cleanset.edition.versions import locked_versions
 from cleanset.errors import install_command
+from cleanset.studies.attacks.study import ATTACKS
 from tests.documents import pages
 from tests.extras import distributions_brought_by, environment_with, required_by_extra
 
@@ -117,6 +118,16 @@ def test_what_an_extra_brings_is_enough(extra: str, problems: dict[str, str]) ->
 )
 def test_all_extras_of_a_command_are_named_at_once(module: str, command: str, extras: str) -> None:
     assert extra_of(module, command) == extras
+
+
+def test_the_extras_of_attacks_bring_the_library_of_each(repository: Path) -> None:
+    """Which an attack imports when it searches, so that its module alone does not show it."""
+    required = required_by_extra(repository)
+    brought = distributions_brought_by(
+        name for extra in ("", "evaluate", "robustness", "attacks") for name in required[extra]
+    )
+    needed = {name: {*map(canonicalize_name, attack.libraries)} for name, attack in ATTACKS.items()}
+    assert {name: each - brought for name, each in needed.items() if each - brought} == {}
 
 
 @pytest.mark.slow

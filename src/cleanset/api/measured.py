@@ -51,7 +51,7 @@ def robustness(
     the 10 perturbations. `out`: a folder for answers and measures, where an interrupted call resumes; without one they
     last as long as the results. Raises CleansetError.
     """
-    with _command("build,robustness"), _folder(out) as (folder, kept):
+    with _command("evaluate,robustness"), _folder(out) as (folder, kept):
         from cleanset.plumbing.file_locks import only_run
         from cleanset.studies.robustness import evaluation
         from cleanset.studies.robustness.pages import paper_table
@@ -106,7 +106,7 @@ def attack(
     over the classes. `warnings`: look for signs of gradient masking. What could not be attacked is in `problems`.
     Raises CleansetError.
     """
-    with _command("build,robustness,attacks"), _folder(out) as (folder, kept):
+    with _command("evaluate,robustness,attacks"), _folder(out) as (folder, kept):
         from cleanset.evaluation.measures import measures_frame
         from cleanset.plumbing.file_locks import only_run
         from cleanset.studies.attacks import evaluation

@@ -174,7 +174,7 @@ def predict(
         beside = [_FamilyAnswers(other, plan) for other in others()]
         if beside:
             names = ", ".join(each.target.name for each in beside)
-            print_notice(f"{plan.name}: the images are shown to {names}, too, which lack answers")
+            print_notice(f"{plan.name}: {names} answer in the same pass")
         shown = [*found, *beside]
         problems = _answer(shown, digests, opening, engine)
         for each in found:
