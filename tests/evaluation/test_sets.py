@@ -104,6 +104,7 @@ def test_an_export_that_is_not_as_its_manifest(
     ("change", "message"),
     [
         (lambda at: (at / "goldfish").mkdir(), "goldfish: not one of the 1,000 wnids; expected folders like n01440764"),
+        (lambda at: (at / "goldfish").mkdir(), "classes of your own need an edition: cleanset docs own_images"),
         (lambda at: (at / "n00000001").mkdir(), "n00000001: not one of the 1,000 wnids"),
         (lambda at: (at / "n01440764" / "a.txt").touch(), "a.txt: not an image; expected files that end in .jpeg,"),
         (lambda at: (at / "n01440764" / "a\nb.png").touch(), r"a\nb.png: a name that cannot be printed"),

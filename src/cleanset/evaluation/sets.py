@@ -432,9 +432,10 @@ def _files(folders: Iterable[Path], indices: Container[str], classes: ClassTable
     """The images in the folders of the classes, sorted; what is hidden, left by systems or next to them is left out."""
     for path in folders:
         if path.name not in indices:
+            own = "; classes of your own need an edition: cleanset docs own_images" if classes.is_imagenet else ""
             raise CleansetError(
                 f"{path}: not {classes.expected_key}; expected folders like {classes.example_key}, or all named by "
-                "class index: name the folder that holds them"
+                f"class index: name the folder that holds them{own}"
             )
         for file in (Path(entry.path) for entry in visible_entries(path)):
             if file.is_dir() or not file.name.lower().endswith(IMAGE_SUFFIXES):
