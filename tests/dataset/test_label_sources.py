@@ -68,7 +68,7 @@ def test_an_unknown_source(tmp_path: Path) -> None:
             r"line 2: 'cat\.JPEG'; expected an image id such as ILSVRC2012_val_00000001",
         ),
         (f"{PREFIX}00000004", f"{PREFIX}00000002", r"a second time"),
-        ("id,category", "name,category", r"expected the column id,proposed_labels"),
+        ("id,category", "name,category", r"expected the columns id,proposed_labels"),
     ],
 )
 def test_invalid_rows(old: str, new: str, expected: str, tmp_path: Path) -> None:
