@@ -97,10 +97,18 @@ def in_the_set(at: Checkout) -> list[str]:
         return sorted(row["image_id"] for row in csv.DictReader(file))
 
 
+def cloned(base: Checkout, folder: Path) -> Checkout:
+    """A clone with the cache of the first one, and the link that git does not keep."""
+    at = base.clone(folder)
+    cache = base.folder.with_name("base") / "mine/.dvc/cache"
+    (folder / "mine/.dvc/config.local").write_text(f"[cache]\n    dir = {cache}\n")
+    at.run("cleanset", "doctor", "--quick", cwd="mine")
+    return at
+
+
 def branched(base: Checkout, folder: Path, change: Callable[[Checkout], None]) -> Checkout:
     """A clone in which one change was made, reproduced and committed."""
-    at = base.clone(folder)
-    (folder / "mine/.dvc/config.local").write_text(f"[cache]\n    dir = {base.folder / 'mine/.dvc/cache'}\n")
+    at = cloned(base, folder)
     at.run("dvc", "checkout", "--quiet", cwd="mine")
     change(at)
     at.run("dvc", "repro", "--quiet", cwd="mine")
@@ -135,8 +143,7 @@ def ada(base: Checkout, request: pytest.FixtureRequest) -> Checkout:
 
 def merged(ada: Checkout, ben: Checkout, folder: Path) -> Checkout:
     """A clone of ben's with the branch of ada's, in which git has left ben's dvc.lock alone."""
-    at = ben.clone(folder)
-    (folder / "mine/.dvc/config.local").write_text((ben.folder / "mine/.dvc/config.local").read_text())
+    at = cloned(ben, folder)
     at.run("git", "fetch", "--quiet", str(ada.folder), "HEAD:theirs")
     done = at.run("git", "merge", "--quiet", "theirs", check=False)
     assert "CONFLICT (content): Merge conflict in mine/dvc.lock" in done.stdout
