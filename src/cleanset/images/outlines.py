@@ -7,7 +7,6 @@ Outline = tuple[Point, ...]
 """Corners as x to the right and y down, in pixels from the top left corner; the last is joined to the first."""
 MIN_CORNERS = 3
 MAX_CORNERS = 1000
-MAX_COORDINATE = 65_535
 _NUMBER = "(?:0|[1-9][0-9]{0,4})"
 _OUTLINE = re.compile(f"{_NUMBER},{_NUMBER}(?: {_NUMBER},{_NUMBER})*")
 

@@ -133,10 +133,6 @@ class Groups:
         # at most one, since `of` refuses a class in both groups
         return next((place for place, members in enumerate(self.classes) if class_index in members), None)
 
-    def first_class(self, name: str) -> int:
-        """The lowest class index of the named group."""
-        return self.classes[self.names.index(name)][0]
-
     def logits(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """The logits of the groups, shape (n, 2): the log-sum-exp over the logits of their classes, from shape (n,
         1000).

@@ -200,19 +200,6 @@ def is_at_hand(model: Model, folder: Path) -> bool:
     return weights_path(model, folder).is_file()
 
 
-def untrained(model: Model) -> LoadedModel:
-    """A model of a zoo with random weights, which computes as fast as with its own.
-
-    Raises CleansetError if the zoo lacks the model, or if RobustBench is not installed.
-    """
-    preprocessing = preprocessing_of(model)
-    try:
-        network = _network(model)
-    except ModuleNotFoundError as error:
-        raise CleansetError(f"{model.name}: {error.name} is not installed; expected it, for the network") from None
-    return LoadedModel(network.eval().requires_grad_(False), preprocessing, "", classes=CLASSES)
-
-
 def weights_at_hand(model: Model, folder: Path) -> Path:
     """The path of a model's weights, downloaded if they are not there yet.
 
