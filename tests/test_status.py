@@ -101,6 +101,7 @@ def test_images_that_change_one_after_the_other(edition: Edition) -> None:
     assert status.run(edition).unseen == [f"{where}: 1 changed: cat/001.png; {ACCEPT}"]
 
 
+@pytest.mark.long
 def test_the_code_of_a_custom_model(edition: Edition) -> None:
     """A module, and what it imports in the edition's folder; named until its scores are of it."""
     (edition.folder / "nets.py").write_text("import parts\nimport torch\n")

@@ -18,6 +18,7 @@ FLAGS = st.lists(st.booleans(), min_size=5, max_size=5)
 IMAGES = ["e", "b", "d", "a", "c"]
 
 
+@pytest.mark.long
 @given(st.lists(FLAGS, max_size=MAX_PAIRED + 3))
 def test_pairs_are_those_of_sets_of_images(answers: list[list[bool]]) -> None:
     """Up to six models every pair, of more those of the first; p-values are corrected over all in any case."""

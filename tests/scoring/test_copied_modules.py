@@ -67,6 +67,7 @@ def digest_of(folder: Path) -> str:
     return sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
 
+@pytest.mark.long
 def test_a_new_edition_gets_the_code(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_new_edition_gets_the_code(
     assert load_member(read_params(mine).models["net"], mine, imagenet()).preprocessing.name == "timm-bicubic-64-64"
 
 
+@pytest.mark.long
 def test_a_model_is_added(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, "edition", "mine", "--images", "photos") == "0"
     added = ("models", "--edition", "mine", "--add", "net=module:nets:make")

@@ -205,6 +205,7 @@ def test_in_a_local_network_the_printed_address_is_needed(plan: Path) -> None:
     assert found == [(403, None)] * 3 + [(303, "/study/"), (303, "/study/?person=p+17&key=")]
 
 
+@pytest.mark.long
 @by_root
 def test_a_trial_is_its_organizers_alone_and_a_study_everybodys(plan: Path) -> None:
     """On the same machine; with a public address people come without a token, as the recruiting service sends them."""

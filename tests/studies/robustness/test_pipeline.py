@@ -280,6 +280,7 @@ def test_what_the_sample_shows_of_perturbations_and_scenarios(studied: Checkout)
     }
 
 
+@pytest.mark.long
 def test_another_score_stops_the_stage(studied: Checkout, tmp_path: Path) -> None:
     clone = studied.clone(tmp_path / "cleanset")
     for name in ("export", "scores", "crop_scores"):
@@ -312,6 +313,7 @@ def test_another_score_stops_the_stage(studied: Checkout, tmp_path: Path) -> Non
     assert not (clone.folder / STUDY / "data" / "corruptions" / "standard.parquet").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("project", "expected"),
     [
@@ -384,6 +386,7 @@ def test_the_scenarios_page_has_the_size_of_the_models_and_of_the_images(studied
         assert metric(studied, "score_as_published", "scenarios", MEASURED)[role] == pytest.approx(expected, abs=2e-4)
 
 
+@pytest.mark.long
 def test_a_published_top1_is_next_to_score(studied: Checkout, tmp_path: Path) -> None:
     clone = studied.clone(tmp_path / "cleanset")
     (clone.folder / "data" / "export").symlink_to(studied.folder / "data" / "export")
