@@ -675,10 +675,6 @@ TABLES = {
         "cleanset published --images",
         "tests/sets/published/test_image_set.py::test_the_other_models",
     ),
-    "docs/reproduce.md | where | number |": (
-        "cleanset reproduce",
-        "tests/reproduce/test_papers.py::test_the_page_says_what_is_found",
-    ),
     "docs/review_figures.md | flaw |": ("make bench NAME=hints", HINT_RATES),
     "docs/robustness.md | metric |": ("make robustness", OF_MODELS),
     "docs/training.md | metric |": ("make training", OF_MODELS),

@@ -22,7 +22,7 @@ from cleanset.reproduce.papers import PAPERS, not_computed_lines, own_input_line
 from cleanset.sets.published.lists import RATINGS
 from tests.properties import examples
 
-PAGE = Path(__file__).parents[2] / "docs" / "reproduce.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "papers.md"
 
 
 @pytest.fixture(scope="module")
