@@ -103,7 +103,7 @@ def models(
     remove: Annotated[list[str] | None, typer.Option(help="Remove the model of this role from the ensemble.")] = None,
     robustbench: Annotated[
         bool,
-        typer.Option("--robustbench", help="List the models of RobustBench that can be named, of THREAT or of all."),
+        typer.Option("--robustbench", help="List the available RobustBench models, of one THREAT or of all."),
     ] = False,
     threat: Annotated[str | None, typer.Argument(help="With --robustbench: such as Linf.", show_default=False)] = None,
     pin: Annotated[

@@ -103,10 +103,10 @@ class DirectUrl(TypedDict, total=False):
 
     url: str
     dir_info: dict[str, bool]
-    """Of a folder: whether it is editable."""
+    """Whether the installed folder is editable."""
 
     vcs_info: dict[str, str]
-    """Of a repository: the program (vcs) and the commit (commit_id)."""
+    """The program (vcs) and the commit (commit_id) of a repository."""
 
     subdirectory: str
     """The folder of the package in the source."""

@@ -1,9 +1,9 @@
 """Image ids, and the only reader of the forms in which files, folders and lists name an image.
 
-ImageNet's validation images have numbers from 1 to 50,000 and ids like ILSVRC2012_val_00000001. Studies write the id as
-it is, as a JPEG or PNG, in a folder (val/…, n01440764/…), with the wnid after it (the copy on Hugging Face), or the
-number alone (SCOOTER: 00047683). The id of one of your own images is its path in the folder of all images, with its
-suffix: melanoma/ISIC_0001.jpg.
+ImageNet's validation images have numbers from 1 to 50,000 and ids like ILSVRC2012_val_00000001. Studies write the id
+alone, with a suffix (JPEG, PNG), in a folder (val/…, n01440764/…), with the wnid after it (the copy on Hugging Face),
+or the number alone (SCOOTER: 00047683). The id of one of your own images is its path in the folder of all images, with
+its suffix: melanoma/ISIC_0001.jpg.
 """
 
 import re
@@ -113,7 +113,7 @@ def listed_ids(
     """The images that a list names, in its order, with the place of each, from the place and text of each row.
 
     Raises CleansetError for a text that names no image, an image that is not among the `known` ones, which are of
-    `place`, and an image that is named twice.
+    `place`, and an image that is listed twice.
     """
     found = dict[str, str]()
     for where, text in texts:
@@ -129,7 +129,7 @@ def listed_ids(
 
 
 def check_matched(matched: int, total: int, what: str, expected: str) -> None:
-    """Print how many of the images that are named were found, "12 of 500 images are in FILE", unless all were.
+    """Print how many of the listed images were found, "12 of 500 images are in FILE", unless all were.
 
     `what`: the words after the numbers. Raises InputError, with what was `expected`, if none was.
     """

@@ -42,7 +42,7 @@ def load(
     `edition` is the folder of an edition or of an export, a release of `cleanset publish` (its folder, its tar, the
     HTTPS address of the tar, or a DOI or record of Zenodo), or the address of a git repository that publishes an
     edition: there, `rev` is a commit, tag or branch, and `folder` the edition inside the repository, such as
-    "imagenet". Where one set is, its place alone is enough: `cleanset.load("release.tar")`, or
+    "imagenet". If a place has one set, it is enough by itself: `cleanset.load("release.tar")`, or
     `cleanset.load("./scooter")`. Fetched files and unpacked tars are checked and kept in ~/.cache/cleanset (or
     CLEANSET_CACHE); only missing and damaged files are fetched again, and a revision that was asked for before needs no
     network. `update` asks again which commit `rev` is; `force` computes the MD5 of all files again; of a release,
@@ -202,7 +202,9 @@ def _local(model: str, place: str | Path, rev: str | None, folder: str, afresh: 
         return found
     expected = f"expected a folder with params.yaml or {MANIFEST}, or the address of a git repository"
     if model and edition == Path():
-        raise InputError(f"{model!r}: no set here, since this folder is no edition; {expected}, or {PUBLISHED_SET!r}")
+        raise InputError(
+            f"{model!r}: no such set in this folder, which is not an edition; {expected}, or {PUBLISHED_SET!r}"
+        )
     what = "neither an edition nor an export" if edition.is_dir() else "missing"
     raise InputError(f"{edition}: {what}; {expected}")
 

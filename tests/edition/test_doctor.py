@@ -327,7 +327,8 @@ class TestRot:
         many, last = as_text(findings).splitlines()
         assert many == (
             f"{edition / 'many'}: differs from dvc.lock; {lists['many']}, DVC's list of its files, is missing: "
-            "run dvc fetch many and this again, or write it again to be sure: rm -r many && dvc repro -f -s many"
+            "run dvc fetch many and then this command again, or recompute the output: rm -r many && dvc repro -f -s "
+            "many"
         )
         assert last.endswith("with other bytes than dvc.lock says: 0")
         run(edition, "dvc", "fetch", "many")

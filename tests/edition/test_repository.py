@@ -71,7 +71,9 @@ def test_git_comes_later_and_goes_again(tmp_path: Path) -> None:
     assert "no_scm" not in "".join(path.read_text() for path in configs)
     assert (scm_problem(edition), examine(edition, quick=True).repaired) == (None, [])
     (edition / ".git").rename(tmp_path / "elsewhere")
-    assert str(scm_problem(edition)).endswith("there is none; run git init, or cleanset doctor to do without")
+    assert str(scm_problem(edition)).endswith(
+        f"repository around {edition}; run git init, or cleanset doctor to go without"
+    )
     assert len(mend_scm(edition)) == 5
     assert [path.read_text() for path in configs] == before
 

@@ -48,8 +48,8 @@ def test_the_order_is_stated_where_it_surprises() -> None:
     assert order_statement(class_table([("cat", "cat"), ("dog 1", "dog"), ("dog 2", "dog")], "here")) == ""
     assert order_statement(imagenet()) == ""
     assert order_statement(TWELVE).startswith(
-        "Class indices and the outputs of networks follow the sorted names: 0, 1, 10, 11, 2 and 7 more. Where a "
-        "network's outputs follow the numbers, 0, 1, 2, 3, 4 and 7 more, a callable returns the order"
+        "Class indices and the outputs of networks follow the sorted names: 0, 1, 10, 11, 2 and 7 more. If a network's "
+        "outputs follow the numbers, 0, 1, 2, 3, 4 and 7 more, a callable returns the order"
     )
 
 

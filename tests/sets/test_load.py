@@ -204,7 +204,7 @@ def test_other_bytes_are_not_handed_out(copy: Path) -> None:
 
 def test_a_name_if_there_is_no_edition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CleansetError, match=r"^'scoter': no set here, since this folder .*, or 'scooter'$"):
+    with pytest.raises(CleansetError, match=r"^'scoter': no such set in this folder, .*, or 'scooter'$"):
         cleanset.load("scoter")
 
 

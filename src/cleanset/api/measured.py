@@ -242,7 +242,7 @@ def _params(families: Any) -> Path | dict[str, object] | None:
 
 @contextmanager
 def _command(extra: str) -> Iterator[None]:
-    """What a command has around it: missing libraries are named, and worker processes run no script of the user."""
+    """The context of a command: report missing libraries; workers do not run the user's script."""
     main = sys.modules.get("__main__")
     hidden = {key: getattr(main, key) for key in ("__file__", "__spec__") if getattr(main, key, None) is not None}
     with needs_extra(extra):

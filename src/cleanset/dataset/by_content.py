@@ -42,8 +42,8 @@ def locate_by_content(images: Path, wanted: Mapping[str, str]) -> dict[str, Loca
 def moved_images(images: Path, listed: Collection[str], pinned: Mapping[str, str]) -> dict[str, str]:
     """The image ids in the folder `images` that listed images have today, of those that are not where they were.
 
-    They are known by their bytes: `pinned` is the SHA-256 by the image ids of before. Of several files with the same
-    bytes the first is taken. Files that are listed themselves are not looked at.
+    They are known by their bytes: `pinned` is the SHA-256 by the image ids of before. The first of several files with
+    the same bytes is taken. Files that are listed themselves are not looked at.
     """
     lost = {name: pinned[name] for name in sorted(listed) if name in pinned and not (images / name).exists()}
     if not lost or not images.is_dir():

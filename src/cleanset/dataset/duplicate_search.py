@@ -31,7 +31,7 @@ from cleanset.plumbing.machine import available_cores
 from cleanset.plumbing.progress import print_notice, tracked
 
 MAX_DECODED = 5_000
-"""Images that are decoded and compared: a core takes 20 ms for one. Of more only the bytes are compared here."""
+"""Images that are decoded and compared: a core takes 20 ms for one. With more images, only their bytes are compared."""
 _CHUNK = 16
 _MIN_OF_PROCESSES = 100
 """Images for which further processes are worth their start."""
@@ -58,7 +58,7 @@ class FoundDuplicates:
     def write(self, table: Path) -> None:
         """Write a table of all pairs, and print notices that count them and name what was not searched.
 
-        Without pairs there is no table, and one of before is removed.
+        Without pairs, no table is written and an earlier one is removed.
         """
         if self.notice:
             print_notice(self.notice)
@@ -73,8 +73,8 @@ def search(images: LabelledImages, digests: Mapping[str, str], refused: str) -> 
     """The duplicates, as `find_duplicates` finds them.
 
     Raises CleansetError for images that cannot be read (of many by their headers alone: stage preprocess decodes them)
-    and for the same image in two classes. Where a message cannot name all, they are in a table; `refused`: what the
-    paths of these tables begin with.
+    and for the same image in two classes. If a message cannot list all, they are written to a table; `refused`: what
+    the paths of these tables begin with.
     """
     found = find_duplicates(images, digests)
     refuse_unreadable(found.unreadable, "images", IMAGE_FORMATS, Path(refused + UNREADABLE_IMAGES))

@@ -70,7 +70,7 @@ def named_pairs(pairs: Sequence[DuplicatePair]) -> str:
 def refuse_pairs(pairs: Sequence[DuplicatePair], what: str, expected: str, table: Path) -> None:
     """Raise CleansetError if there are pairs: `what` they are, how many, the first, and what is `expected`.
 
-    Where the message cannot name them all, they are in the file `table`; one of before is removed.
+    If the message cannot list them all, they are written to the file `table`; an earlier one is removed.
     """
     if len(pairs) <= SHOWN_PAIRS:
         table.unlink(missing_ok=True)

@@ -43,7 +43,7 @@ class Groups:
         return head != other_head
 
     def head(self, place: int) -> int:
-        """The place that stands for the group of an image; the way to it is shortened."""
+        """The place of the root of an image's group; the path to it is shortened."""
         while self._linked[place] != place:
             self._linked[place] = place = self._linked[self._linked[place]]
         return place

@@ -16,7 +16,7 @@ _TABLES = 16
 _KEY_BYTES = 6
 """Bytes of a descriptor that two features have in common to be alike in one table."""
 _MIN_ALIKE = 2
-"""Features alike, over all tables, of a candidate. Of 124,750 pairs of different photographs 65 have as many."""
+"""Features alike, over all tables, of a candidate. 65 of 124,750 pairs of different photographs have as many."""
 _MAX_IMAGES = 32
 """Features that are alike in a table; more are a common pattern, such as a stamp in many images."""
 _IMAGE_BITS = np.uint64(24)

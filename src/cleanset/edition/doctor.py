@@ -204,7 +204,7 @@ def _check_unlisted(edition: Path, outs: Iterable[Out], cache: Path) -> tuple[in
         if found == out.md5 or not out.is_cached:
             hashed += len(paths)
         if found != out.md5 and out.is_cached:
-            remedy = f"run dvc fetch {here} and this again, or write it again to be sure: {anew}"
+            remedy = f"run dvc fetch {here} and then this command again, or recompute the output: {anew}"
             unchecked.append(Unchecked(out.path, cache / object_path(out.md5), remedy))
         elif found != out.md5:
             rotten.append(Rotten(out.path, found, out.md5, anew))

@@ -67,7 +67,7 @@ def check_list(folder: Path, role: str, model: Model) -> dict[str, str]:
     Raises CleansetError for a file that is missing or has another SHA-256, and if it has no list of the model.
     """
     digests = {key: _check_file(folder, role, model, key) for key in list_files(folder, model)}
-    if model.source != "lists":  # a table of scores is checked when it is read, for a random order there is no file
+    if model.source != "lists":  # a table of scores is checked when it is read, a random order has no file
         return digests
     path = folder / str(model.file)
     names = list(dict.fromkeys(cells["model"] for _, cells in read_rows(path, LIST_COLUMNS, dict[str, str], MEND)))

@@ -121,7 +121,7 @@ def dvc_at_work(project: Path) -> str:
 
 def _is_dvc(pid: int) -> bool:
     """Whether a process runs DVC; another program may have got the number of one that was killed."""
-    import psutil  # comes with DVC, and is no part of a plain installation
+    import psutil  # comes with DVC; not in a plain installation
 
     try:
         # the name may come first (dvc), second (python dvc) or third (python -m dvc)

@@ -29,7 +29,7 @@ _SOURCES = get_args(Model.model_fields["source"].annotation)
 def model_from_text(text: str) -> tuple[str, Model]:
     """Role and model of ROLE=SOURCE:NAME, as commands take them.
 
-    Of RobustBench ROLE=robustbench:THREAT/NAME; of a published list ROLE=lists:FILE/NAME, for which see `with_lists`.
+    For RobustBench ROLE=robustbench:THREAT/NAME; for a published list ROLE=lists:FILE/NAME (see `with_lists`).
     """
     role, _, address = text.partition("=")
     source, _, name = address.partition(":")
@@ -44,7 +44,7 @@ def model_from_text(text: str) -> tuple[str, Model]:
 
 
 def zoo_fields(source: str, name: str) -> dict[str, str]:
-    """The fields of a model that is named SOURCE:NAME; of RobustBench, NAME is THREAT/NAME."""
+    """The fields of a model given as SOURCE:NAME; for RobustBench, NAME is THREAT/NAME."""
     if source != "robustbench":
         return {"source": source, "name": name}
     threat_model, _, name = name.partition("/")

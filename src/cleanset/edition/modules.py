@@ -179,7 +179,7 @@ def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
     yield node
     for field, value in ast.iter_fields(node):
         is_annotation = field == "returns" or (field == "annotation" and isinstance(node, ast.arg))
-        # an annotation decides no output: a module that only annotations name is no dependency
+        # an annotation decides no output: a module that only annotations name is not a dependency
         if not is_annotation:
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):

@@ -185,7 +185,7 @@ class Model(Section):
 
     @property
     def is_random(self) -> bool:
-        """Whether there is no model: its images are in a random order."""
+        """Whether the images are in a random order instead of a model's."""
         return self.source == "random"
 
     @property

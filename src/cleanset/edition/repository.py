@@ -59,7 +59,7 @@ def scm_problem(edition: Path) -> str | None:
         return None
     if (root := git_root(edition)) is not None:
         return f"{path}: tells DVC that there is no git repository, but {root} is one; run cleanset doctor"
-    return f"{path}: DVC looks for a git repository, but there is none; run git init, or cleanset doctor to do without"
+    return f"{path}: DVC expects a git repository around {edition}; run git init, or cleanset doctor to go without"
 
 
 def mend_scm(edition: Path) -> list[str]:

@@ -217,7 +217,7 @@ def noted_inputs() -> Iterator[None]:
     Raises CleansetError for an earlier stage that has read something else than is there now, and at the end for inputs
     that have changed. Not of a pipeline in another form than this project writes.
     """
-    # a command that the stage starts is no stage
+    # a command that the stage starts is not itself a stage
     name = os.environ.pop("DVC_STAGE", "").rpartition(":")[2]
     folder = Path()
     files = _files_of_stage(folder, name) if name else None

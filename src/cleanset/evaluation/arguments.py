@@ -19,7 +19,7 @@ class Arguments:
     """The arguments of a command that measures models on a set, or on the images of a list."""
 
     name: str
-    """Of the set or the list."""
+    """The set's or the list's name."""
 
     models: Sequence[str]
     """As `parse_specs` takes them."""
@@ -83,7 +83,7 @@ class Arguments:
         report: Path | None,
         **_: object,
     ) -> Self:
-        """The options of `evaluate` and of its plan; how results are printed is no part of them."""
+        """The options of `evaluate` and of its plan; without those for printing results."""
         return cls(
             name=images_of,
             models=model or [],

@@ -23,7 +23,7 @@ SHOWN_KEYS = 5
 SHOWN_MOVES = 3
 """Moved classes that a message names."""
 MIN_NATURAL = 0.5
-"""The share of the moved classes that are where the natural order has them, from which it is named."""
+"""The order is reported as natural if at least this share of the moved classes is where that order has them."""
 
 
 def order_in_words(classes: ClassTable) -> str:
@@ -38,7 +38,7 @@ def order_statement(classes: ClassTable) -> str:
     natural = [classes.keys[index] for index in classes.natural_order]
     return (
         f"Class indices and the outputs of networks follow the sorted names: {first_names(classes.keys, SHOWN_KEYS)}. "
-        f"Where a network's outputs follow the numbers, {first_names(natural, SHOWN_KEYS)}, {STATE_IT}"
+        f"If a network's outputs follow the numbers, {first_names(natural, SHOWN_KEYS)}, {STATE_IT}"
     )
 
 

@@ -65,7 +65,7 @@ class Annotations:
     """The annotations of ImageNet-X."""
 
     sha256: str
-    """Of the file."""
+    """Digest of the file."""
     of_images: Mapping[str, Annotation]
     """By image id."""
     prototypes: frozenset[str]
@@ -131,7 +131,7 @@ class ImageFactors:
     origin: str
     """Where the annotations are from, in words."""
     sha256: str
-    """Of their file."""
+    """Digest of the annotations' file."""
     files: Sequence[str]
     """The annotated images."""
     class_indices: npt.NDArray[np.int64]

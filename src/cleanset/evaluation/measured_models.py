@@ -57,8 +57,8 @@ class MeasuredModel:
     """Its multi-label accuracies, by the sources that the set has."""
 
     chose_images: bool = False
-    """Whether the images were chosen by this model: then its accuracy is no measure of it, and nothing is tested
-    against it."""
+    """Whether the images were chosen by this model: then its accuracy says nothing about it, and no test compares it
+    with others."""
 
     custom: Sequence[CustomMeasure] = ()
     """Measures of the user's own functions."""

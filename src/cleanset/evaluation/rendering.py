@@ -165,7 +165,7 @@ def factor_table(order: Sequence[MeasuredModel]) -> MeasureTable:
     shown = order[:MAX_RATIOS]
     titles = [f"#{rank}" for rank in range(1, len(shown) + 1)]
     others = INDEPENDENT if order[0].group_of else ""
-    others += "" if len(order) <= MAX_RATIOS else " Of more models the JSON has them."
+    others += "" if len(order) <= MAX_RATIOS else " The JSON has the other models."
     return MeasureTable(("error ratio by factor",), ["images", *titles], _ratios(shown), MEANING_OF_RATIOS + others)
 
 

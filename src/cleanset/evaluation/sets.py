@@ -91,10 +91,10 @@ class EvaluationImage:
     """Its class; with several, the first."""
 
     tier: str | None
-    """None where the set has no tiers."""
+    """None if the set has no tiers."""
 
     sha256: str
-    """Of the bytes of the file."""
+    """Digest of the file's bytes."""
 
     image_id: str = field(default="", compare=False)
     """Its id; the path of its file where it has none."""
@@ -166,7 +166,7 @@ class EvaluationSet:
     """The files in the order of the set: the manifest's, as `cleanset.load` gives them; sorted without a manifest."""
 
     manifest_sha256: str | None = None
-    """Of an export's manifest."""
+    """Digest of an export's manifest."""
 
     labels: SetLabels = field(default_factory=SetLabels)
     """The labels that the images came with; with `evaluate --labels` those of further studies, too."""
@@ -411,7 +411,7 @@ def unchecked_set(
 
 
 def _numbers(folders: Sequence[Path], classes: ClassTable) -> dict[str, int] | None:
-    """The class index of each folder where all are named by one, as ImageNet-V2's are; None for other folders.
+    """The class index of each folder if all names are indices, as in ImageNet-V2; None for other folders.
 
     Raises CleansetError for two folders of one class, and for an index that no class has.
     """

@@ -154,7 +154,7 @@ def is_custom(spec: Spec) -> bool:
 def parse_specs(
     texts: Sequence[str], architecture: str | None, roles: Mapping[str, Model], edition: Path, weights: Path | None
 ) -> list[Spec]:
-    """The models that are named, in their order, each as MODEL or NAME=MODEL.
+    """The models given as MODEL or NAME=MODEL, in their order.
 
     `roles` are the models of the edition in the folder `edition`; `weights` is the folder to which other models are
     downloaded, None for the cache. Raises CleansetError without names, for a duplicate, and for a name that is not a

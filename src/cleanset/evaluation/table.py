@@ -196,7 +196,7 @@ class MeasureTable:
     def _as_csv(self) -> str:
         """CSV with three columns for each title that has intervals, the value and the ends; then a column for a note.
 
-        Where values are missing, a column has the reasons.
+        If values are missing, a further column gives the reasons.
 
         A note is in every row, as a comment would break readers, and rows are joined with those of other tables.
         """

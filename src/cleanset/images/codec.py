@@ -292,7 +292,7 @@ def inspect(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> ImageFacts:
     """Decode an image and measure it. Raises ValueError as `decode` does, and for extreme shapes.
 
     Where `formats` has PNG, also for damaged data, as `check_whole` does, for images of other than 8 bits of red, green
-    and blue, or grey, and for several in one file: as decoded here they would look different from other programs.
+    and blue, or grey, and for several in one file: decoded here, they would look different than in other programs.
     """
     image = decode(data, formats)
     if "PNG" in formats:
@@ -478,7 +478,7 @@ def png(image: Image.Image) -> bytes:
 
 def encoder() -> str:
     """The versions of the PNG encoder; others may write the same pixels in other bytes."""
-    # with zlib-ng, "zlib" is only the version that it stands in for; Pillow before 11.1 did not know it
+    # with zlib-ng, "zlib" is only the version that it emulates; Pillow before 11.1 did not know it
     if "zlib_ng" in features.features and features.check_feature("zlib_ng"):
         return f"Pillow {_pillow} with zlib-ng {features.version_feature('zlib_ng')}"
     return f"Pillow {_pillow} with zlib {features.version_codec('zlib')}"

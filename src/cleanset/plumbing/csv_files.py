@@ -96,7 +96,7 @@ def parse_rows(
         raise CleansetError(f"{where}, line {line}: {shown(','.join(header))}; expected {expected}: {remedy}")
     seen: dict[tuple[object, ...], int] = {}
     places = [header.index(name) for name in key]
-    # while reading: one image may be named in two forms
+    # while reading: an image may be listed in two forms
     field_of = {column: name for name, column in column_of.items()} if wanted else {}
     for line, cells in rows:
         at = f"{where}, line {line}"

@@ -1,6 +1,6 @@
 """Locks, so that one process at a time writes into a folder: waited for, or refused while another is at work.
 
-filelock locks files alone, which would be among the results, and is no part of a plain installation.
+filelock can lock files only, which would be among the results, and does not come with a plain installation.
 """
 
 import fcntl
@@ -25,7 +25,8 @@ def take_lock(file: IO[bytes] | IO[str] | int, path: Path, kind: int = fcntl.LOC
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Hold a lock of a folder itself, as a file for it would be among the results; without one if there is none.
+    """Hold a lock of a folder itself, as a file for it would be among the results; without a lock if there is no
+    folder.
 
     Waits for it.
     """

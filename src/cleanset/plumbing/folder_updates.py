@@ -79,7 +79,7 @@ class FolderUpdate:
         return note if self._states[name] == tuple(state) else ""
 
     def keep(self, name: str, note: str = "") -> None:
-        """Leave a file in the folder unchanged, of which its content or note is known."""
+        """Leave a file in the folder unchanged, given its content or note."""
         self._kept.add(name)
         self._notes[name] = note
 

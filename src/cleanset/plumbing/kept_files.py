@@ -17,7 +17,7 @@ from cleanset.plumbing.cache import PACKAGE, cache_folder
 from cleanset.plumbing.files import read_bytes, sha256
 
 _DIGITS = 64
-"""Of a SHA-256."""
+"""Hexadecimal digits of a SHA-256."""
 
 Value = TypeVar("Value")
 
@@ -69,7 +69,7 @@ class KeptFiles:
 
 
 NOTHING_KEPT = KeptFiles(None)
-"""If there is no folder for what is kept."""
+"""Keeps nothing: there is no folder for it."""
 
 
 def kept_files(subject: str, code: Iterable[str], libraries: str, package: Path = PACKAGE) -> KeptFiles:
