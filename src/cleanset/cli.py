@@ -32,8 +32,8 @@ from cleanset.studies.training import commands as training_cli
 PANELS = {
     "Get a finished set": ("published", "fetch", "look", "rebuild", "verify", "cite"),
     "Measure models": ("evaluate", "compare", "selection"),
-    "Know the work before": ("plan",),
-    "Look at labels": ("labels",),
+    "Estimate the work": ("plan",),
+    "Check labels": ("labels",),
     "Make an edition": ("tutorial", "edition", "models", "stage", "status", "doctor"),
     "Review images": ("review", "hints", "agreement", "audit"),
     "Release a set": ("publish", "pack", "arrays", "diff", "digests"),

@@ -96,7 +96,7 @@ def _rows(values: pa.Array) -> Values:
 def _five_classes(values: pa.Array, classes: ClassTable) -> Valid:
     # sorted, so that equal classes are neighbours
     rows = np.sort(_rows(values), axis=1)
-    # of fewer than five classes, -1 stands for those that are missing
+    # fewer than five classes are padded with -1
     missing = max(0, rows.shape[1] - len(classes))
     are_distinct = np.all(rows[:, missing + 1 :] > rows[:, missing:-1], axis=1)
     are_known = (rows[:, missing] >= 0) & (rows[:, -1] < len(classes))
@@ -347,14 +347,14 @@ def write_table(
 
 
 def text_of_table(path: Path, name: str) -> str | None:
-    """A text that was written with a table; None if it is missing. Of the file only its end is read."""
+    """A text that was written with a table; None if it is missing. Only the end of the file is read."""
     metadata = _read(path, pq.read_schema).metadata or {}
     text = metadata.get(name.encode())
     return None if text is None else text.decode()
 
 
 def rows_of_table(path: Path) -> int:
-    """The number of rows of a table. Of the file only its end is read."""
+    """The number of rows of a table. Only the end of the file is read."""
     return int(_read(path, pq.read_metadata).num_rows)
 
 

@@ -291,7 +291,7 @@ def test_answers_of_an_earlier_run_are_named_or_computed_again(
 
     assert "answers of" not in told()
     os.utime(out / "mine_colours.json", (1_700_000_000, 1_700_000_000))
-    assert f"{out}/mine_colours.parquet: answers of 14 November 2023, of the model as it was then; --fresh" in told()
+    assert f"{out}/mine_colours.parquet: reusing the answers of 14 November 2023; --fresh" in told()
     shards = out / "other.partial-shards"
     shards.mkdir()
     assert "answers of" not in told("--fresh")

@@ -67,7 +67,7 @@ def test_kept_for_counting(edition: Edition) -> None:
         "rejected_box_unknown": '{"standard": 0}\n',
         "classes_unsettled": '{"standard": 0}\n',
     }
-    assert " 1 of the images kept are to be cropped by a box that nobody has drawn yet" in page(edition, "index.html")
+    assert " 1 of the images kept need a crop box that nobody has drawn yet" in page(edition, "index.html")
     assert "reviewer explicit implied default scooter 1 1 1" in page(edition, "index.html")
     sheet = page(edition, "sheet-1.html")
     assert "00000001 implied crop box unknown, not exported" in sheet

@@ -378,7 +378,8 @@ def test_without_the_digests_the_edition_is_made_again(folder: Path) -> None:
     code, text = accepted(folder)
     assert code == 1
     assert (
-        "images.sha256: missing; restore it, or make the edition anew: cleanset edition NEW --images ../images" in text
+        "images.sha256: missing; restore it, or create the edition again: cleanset edition NEW --images "
+        "../images" in text
     )
     assert not edition.images_sha256.exists()
 

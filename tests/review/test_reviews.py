@@ -147,7 +147,7 @@ def test_a_file_without_verdicts(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "\n", " \n\n", "---\n", "null\n", "~"])
 def test_an_empty_file_is_not_a_class_without_verdicts(text: str) -> None:
-    with pytest.raises(CleansetError, match="f: no verdicts; expected some, or a comment if there are none"):
+    with pytest.raises(CleansetError, match="f: no verdicts; expected verdicts, or a comment in a file without any"):
         parse_reviews(text, TENCH, "f", imagenet())
 
 

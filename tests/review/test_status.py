@@ -114,7 +114,7 @@ def test_boxes_to_be_drawn(edition: Edition) -> None:
     assert {role: progress.boxes for role, progress in found.progress.items()} == {
         "standard": 1, "norm_robust": 1, "corruption_robust": 1, ALL_MODELS: 1,
     }  # fmt: skip
-    note = "Of these, 1 are to be cropped and lack only the box: standard 1, norm_robust 1, corruption_robust 1."
+    note = "1 of these only lack a crop box: standard 1, norm_robust 1, corruption_robust 1."
     assert note in " ".join(cleanset("review", "status", cwd=edition.folder).stdout.split())
 
 

@@ -70,7 +70,7 @@ def test_a_finished_result_is_read_until_it_or_its_origin_changes(
     os.utime(record, (1_700_000_000, 1_700_000_000))
     assert read_finished(record, MadeFrom(FACTS), result) == content
     assert read_finished(record, MadeFrom(FACTS)) == content
-    again = "answers of 14 November 2023, of the model as it was then; --fresh computes them again"
+    again = "reusing the answers of 14 November 2023; --fresh computes them again"
     assert capsys.readouterr() == ("", f"{result}: {again}\n{record}: {again}\n")
     assert read_finished(record, MadeFrom(FACTS | {"precision": "float32"}), result) is None
     assert f"{result}: computed again: precision 'float64', now 'float32'" in capsys.readouterr().err

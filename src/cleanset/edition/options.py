@@ -46,7 +46,7 @@ Port = Annotated[
 ]
 PublicUrl = Annotated[
     str | None,
-    typer.Option(help="The address that people open, where a reverse proxy or a forwarded port (ssh -L) is between."),
+    typer.Option(help="The address that people open, if there is a reverse proxy or a forwarded port (ssh -L)."),
 ]
 Browser = Annotated[bool, typer.Option(help="Open the page in the browser.")]
 Architecture = Annotated[str | None, typer.Option(help="timm architecture of the weights file.")]
@@ -54,7 +54,9 @@ DeviceOption = Annotated[str | None, typer.Option(help="auto (default), cpu, cud
 PrecisionOption = Annotated[
     str | None, typer.Option(help="float64 (default), float32, tf32 or bfloat16.", show_default=False)
 ]
-FreshOption = Annotated[bool, typer.Option("--fresh", help="Compute again what an earlier run has left in --out.")]
+FreshOption = Annotated[
+    bool, typer.Option("--fresh", help="Ignore the results of an earlier run in --out, and recompute them.")
+]
 HubOption = Annotated[
     Path | None,
     typer.Option(
@@ -77,9 +79,7 @@ SetOrList = Annotated[
 ListRole = Annotated[str | None, typer.Option("--role", help="With a list: only the rows of this model.")]
 Restricted = Annotated[
     bool,
-    typer.Option(
-        "--restricted", help="Predict among the classes of the images alone, as ImageNet-R and -A are measured."
-    ),
+    typer.Option("--restricted", help="Predict only among the classes of the images, as for ImageNet-R and -A."),
 ]
 ArchitectureOfWeights = Annotated[
     str | None,

@@ -142,7 +142,8 @@ def labels(
         ),
     ] = None,
     source: Annotated[
-        list[str] | None, typer.Option(help="A study by its name; repeat it for each. Without it all in the folder.")
+        list[str] | None,
+        typer.Option(help="Name of a study; repeat it for each. Without it: all studies in the folder."),
     ] = None,
     role: ListRole = None,
     out: Annotated[

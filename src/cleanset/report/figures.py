@@ -161,7 +161,7 @@ def by_size(
 ) -> dict[range, CountsByName]:
     """Number of classes by their number of images, from a full or the largest class down to an empty one.
 
-    Where more than MAX_SIZES numbers are possible, several are counted together, but classes without an image alone.
+    If more than MAX_SIZES numbers are possible, they are counted in ranges; 0 always has its own.
     """
     sizes = [state.kept[role] for state in states for role in roles]
     largest = max(sizes, default=0) if images_per_class == "all" else images_per_class

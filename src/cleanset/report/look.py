@@ -23,7 +23,7 @@ IMAGES_FOLDER = "images"
 def write(place: str, out: Path | None) -> str:
     """Write the page and the thumbnails of the only set in a place into a new folder, and return a line on it.
 
-    `out`: None for a folder in the current one that is named like the set. Every image is checked against the manifest.
+    `out`: None for a folder with the set's name in the current one. Every image is checked against the manifest.
     Raises CleansetError for the first one that differs.
     """
     source = one_set(opened(place))

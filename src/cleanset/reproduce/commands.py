@@ -19,17 +19,17 @@ def reproduce(
     ] = None,
     files: Annotated[
         Path | None,
-        typer.Option(help="Folder of files that others published; without one, the last lines name what is missing."),
+        typer.Option(help="Folder of files that others published; without it, the last lines list what is missing."),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Show all numbers, not only those that differ.")] = False,
     form: Form = None,
 ) -> None:
     """Compute the printed numbers of a paper from what was published with it.
 
-    Each number is next to the printed one with their difference, and what
-    it is computed from; the last lines say what cannot be computed, and why.
-    --format prints all numbers as a table for a paper's appendix. Exit code 0,
-    whatever differs.
+    Prints each number next to the printed one, with their difference and its
+    source; the last lines list what cannot be computed, and why. --format
+    prints all numbers as a table for a paper's appendix. The exit code is 0
+    even if numbers differ.
     """
     from rich.console import Console
 

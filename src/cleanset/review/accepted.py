@@ -77,7 +77,7 @@ def accept(
         raise CleansetError(f"{edition.params_yaml}: of ImageNet's images, which raw.md5 pins; expected your own")
     if not is_there(edition.images_sha256):
         raise CleansetError(
-            f"{edition.images_sha256}: missing; restore it, or make the edition anew: cleanset edition NEW "
+            f"{edition.images_sha256}: missing; restore it, or create the edition again: cleanset edition NEW "
             f"--images {params.dataset.images} --reviews {edition.folder}"
         )
     given = (tables or NewTables()).given

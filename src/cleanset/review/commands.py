@@ -49,9 +49,10 @@ def serve(
 
 @app.command()
 def audit(
-    drawn: Annotated[int, typer.Argument(metavar="IMAGES", min=1, help="How many are drawn at random.")],
+    drawn: Annotated[int, typer.Argument(metavar="IMAGES", min=1, help="Number of images to draw at random.")],
     reviewers: Annotated[
-        list[str] | None, typer.Option("--reviewer", help="Who looks at them; without it they are only drawn.")
+        list[str] | None,
+        typer.Option("--reviewer", help="Reviewers of the drawn images; without it, images are only drawn."),
     ] = None,
     kind: Annotated[
         bool | None, typer.Option("--open/--fixed", help="Whether more may be drawn later.", show_default="fixed")
@@ -90,7 +91,7 @@ def audit(
 @app.command()
 def labels(
     reviewers: Annotated[
-        list[str] | None, typer.Option("--reviewer", help="Who looks at them; without it they are only listed.")
+        list[str] | None, typer.Option("--reviewer", help="Reviewers of the images; without it, they are only listed.")
     ] = None,
     host: Host = LOOPBACK,
     port: Port = None,
@@ -116,7 +117,7 @@ def labels(
 
 
 def check_reviewers(team: Sequence[str], alone: str | None = None) -> None:
-    """Raise CleansetError for a reviewer who is named twice, and for several where `alone` is for one only."""
+    """Raise CleansetError for a reviewer who is given twice, and for several where `alone` is for one only."""
     for place, name in enumerate(team):
         if name in team[:place]:
             raise CleansetError(f"--reviewer {name}: given twice; expected each reviewer once")
@@ -155,7 +156,8 @@ def relabel(
 ) -> None:
     """Write the table of labels of your own images, with the correct classes that reviewers have named.
 
-    cleanset edition NEW --images FOLDER --labels TABLE makes an edition with these labels.
+    cleanset edition NEW --images FOLDER --labels TABLE makes an edition with
+    these labels.
     """
     from cleanset.review.labels import write_corrected
 
@@ -167,9 +169,10 @@ def bind(
     reviewer: Annotated[str | None, typer.Option(help="Only the reviews of this reviewer.")] = None,
     edition: Folder = HERE,
 ) -> None:
-    """Write the SHA-256 of the images into reviews that name them by their ids in the official archive.
+    """Write the SHA-256 of the images into reviews that identify them by their ids in the official archive.
 
-    Then the reviews hold in any edition with the same images, whatever their layout.
+    Then the reviews hold in any edition with the same images, whatever their
+    layout.
     """
     from cleanset.review.bind import bind_reviews
 

@@ -171,7 +171,7 @@ def parse_reviews(text: str, wnid: str, where: str, classes: ClassTable) -> list
         # what a full disk, a crash or a failed merge leaves must not take the verdicts of a class away
         if "#" not in text:
             raise CleansetError(
-                f"{where}: no verdicts; expected some, or a comment if there are none: put back the file's earlier "
+                f"{where}: no verdicts; expected verdicts, or a comment in a file without any: restore the earlier "
                 "version, or remove the file"
             )
         return []

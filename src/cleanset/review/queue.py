@@ -2,9 +2,9 @@
 
 Images are asked for class by class, for all models together. Always reviewing the first question asks for no more
 images than any other order would. For one model, let L be the last image that it keeps in the end. Every image that
-would go before L if it were clean has to be reviewed, because it might replace L; no other has to. Where the class is
-not filled in the end, every candidate has to be reviewed. The first question is always such an image for one of the
-models at least: all that could go before it are decided.
+would go before L if it were clean has to be reviewed, because it might replace L; no other has to. If the class is not
+full at the end, every candidate has to be reviewed. The first question is always such an image for one of the models at
+least: all that could go before it are decided.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Classes of an edition that have another name in the next one, so that their verdicts hold there.
 
-A verdict is on an image in a class. Where a folder of a class has a new name, nobody but its owner knows whether it is
-the same class; so the owner is asked, in a refusal with the option to add.
+A verdict is on an image in a class. If a folder of a class has a new name, only its owner knows whether it is the same
+class; so the command stops, and its message asks the owner with the option to add.
 """
 
 import shlex

@@ -87,7 +87,7 @@ def save_all(
 def _is_new(change: VerdictChange, vote: Vote | None, place: str) -> bool:
     """Whether the file lacks this change. Raises ChangedMeanwhileError if the entry is not the expected one."""
     current = vote.review if vote else None
-    # before `expected` is compared: the same verdict from two places is no conflict
+    # before `expected` is compared: the same verdict from two places is not a conflict
     if current == change.review:
         return False
     if current != change.expected:

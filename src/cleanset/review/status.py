@@ -172,7 +172,7 @@ def _notes(status: ReviewStatus) -> Iterator[str]:
         boxes = ", ".join(
             f"{role} {each.boxes}" for role, each in status.progress.items() if role != ALL_MODELS and each.boxes
         )
-        yield f"Of these, {together.boxes} are to be cropped and lack only the box: {boxes}."
+        yield f"{together.boxes} of these only lack a crop box: {boxes}."
     if together.by_state["short"]:
         candidates = "no candidate is left" if status.unreviewed_are_clean else "all candidates are reviewed"
         used = "none" if status.images_per_class == "all" else f"fewer than {status.images_per_class}"

@@ -114,7 +114,7 @@ class Review:
 
     @property
     def is_official(self) -> bool:
-        """Whether the image is named by its id in the official archive, not by its SHA-256."""
+        """Whether the verdict refers to the image by its id in the official archive, not by its SHA-256."""
         return self.sha256 == OFFICIAL
 
 

@@ -82,12 +82,12 @@ def models_of(path: Path | None, labels: LabelsOfImages, classes: ClassTable) ->
 def random_scores(seed: str, index: pd.DataFrame, classes: ClassTable) -> pd.DataFrame:
     """A score table that puts the images in a random order: each is in its class, by a number drawn from its bytes.
 
-    The numbers stand for no confidence. They depend on `seed` and the SHA-256 of the image alone: an added image moves
+    The numbers are not confidences. They depend on `seed` and the SHA-256 of the image alone: an added image moves
     no other.
     """
     digests = (hashlib.sha256(f"{seed} {digest}".encode()).digest() for digest in index["sha256"])
     drawn = np.array([int.from_bytes(digest[:3]) / 2**24 for digest in digests], dtype=np.float32)
-    # an image without a label is no candidate, whatever its class here
+    # an image without a label is never a candidate, whatever its class here
     top1 = np.array([labels[0] if len(labels) else 0 for labels in index["real_classes"]], dtype=np.int64)
     return _table(index["image_id"].tolist(), top1, drawn, classes)
 
@@ -127,7 +127,7 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def _read_with(path: Path, texts: Set[str]) -> pd.DataFrame:
-    """The table, in which the columns `texts` are no numbers."""
+    """The table, with the columns `texts` as text."""
     dtype = dict.fromkeys(texts, str)
     return read_frame(path, ("file",), _EXPECTED, MAX_TABLE_BYTES, dtype=dtype, na_values=[])
 

@@ -52,7 +52,7 @@ def pins_of(model: Model, folder: Path) -> dict[str, Any]:
     """The digests of the code of a custom model in a folder, and of other files in it that it opens.
 
     Empty for a model of elsewhere. The files are found by loading the model; for one that cannot be loaded, which is
-    said, they are those that are known.
+    reported, they are the known ones.
     """
     sources = sources_of(str(model.module), folder)
     if not sources:

@@ -63,9 +63,8 @@ Origin = Hub | Drive | Web
 def fetch(origin: Origin, path: Path) -> None:
     """Download to `path`, unless the file exists; a second process that wants it waits for the first.
 
-    Where the download fails, the copy in the user's own cache of the Hugging Face hub or of torch is taken, if there is
-    one, as timm and torchvision do. Leftovers of a killed run are removed. Raises ValueError with the reason if there
-    is missing.
+    If the download fails, a copy in the user's own cache of the Hugging Face hub or of torch is used, as timm and
+    torchvision do. Leftovers of a killed run are removed. Raises ValueError with the reason if there is missing.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     workspace = path.with_name(path.name + ".partial")

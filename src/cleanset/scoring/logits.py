@@ -57,8 +57,8 @@ def are_log_probabilities(values: NDArray[np.float64]) -> bool:
 def ranked(probabilities: NDArray[np.float64], logits: NDArray[np.float64] | None = None) -> ScoreColumns:
     """The five most probable classes of each image and their probabilities, highest first, each of shape (n, 5).
 
-    By the logits, where they are known: probabilities of classes far below the first are all 0. Of equal values the
-    lower class comes first; of fewer than five classes, -1 with probability 0 stands for those that are missing.
+    By the logits, where they are known: probabilities of classes far below the first are all 0. For equal values, the
+    lower class comes first. Fewer than five classes are padded with -1 and probability 0.
     """
     order = np.argsort(-(probabilities if logits is None else logits), axis=1, kind="stable")[:, :TOP]
     missing = [(0, 0), (0, TOP - order.shape[1])]

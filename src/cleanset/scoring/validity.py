@@ -1,9 +1,9 @@
 """Whether a result, or a shard of one, may be used again, and what is reported if it is computed again.
 
 What each was made from is in one record, for scores, predictions, answers, attacks and trainings; of what is made of
-images, `made_from_images` lists it. Code is named by the VERSION files of its packages, which are raised when the bytes
-that the code writes change: a reworded docstring must not cost a GPU hour. Building the sample from nothing shows a
-forgotten raise (tests/project/test_guard.py).
+images, `made_from_images` lists it. Code is identified by the VERSION files of its packages, which are raised when the
+bytes that the code writes change: a reworded docstring must not cost a GPU hour. Building the sample from nothing shows
+a forgotten raise (tests/project/test_guard.py).
 """
 
 import json
@@ -100,9 +100,9 @@ def print_again(result: Path, why: str) -> None:
 def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None) -> JsonObject | None:
     """The record of a result that was made from the same; None where the result has to be computed again.
 
-    `result`: a file whose SHA-256 the record has as `predictions_sha256`. Prints the differences, or of which day the
-    result is. None, too, if the record or the result is missing, damaged or edited. Raises CleansetError for a record
-    of a newer version.
+    `result`: a file whose SHA-256 the record has as `predictions_sha256`. Prints the differences, or the result's date.
+    None, too, if the record or the result is missing, damaged or edited. Raises CleansetError for a record of a newer
+    version.
     """
     try:
         content = parse_json(read_bytes(record), str(record), "a record")
@@ -121,7 +121,7 @@ def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None)
     except (OSError, LookupError, CleansetError):
         return None
     # what a model reads without our seeing it cannot be among the facts
-    print_notice(f"{result or record}: answers of {day}, of the model as it was then; --fresh computes them again")
+    print_notice(f"{result or record}: reusing the answers of {day}; --fresh computes them again")
     return dict(content)
 
 

@@ -2,7 +2,7 @@
 
 An image's label is its reassessed label, if it has exactly one. A model classifies an image *correctly* if its top-1
 class is that label; its *confidence* is the softmax probability of that class, its *log-odds* the log-odds of that
-probability. Where a source's text and its authors' practice differ, `rule.Rule` has both by name.
+probability. If a source's text differs from its authors' practice, `rule.Rule` has a name for each.
 """
 
 from collections.abc import Collection, Iterable

@@ -87,7 +87,7 @@ def unpack(path: Path, scratch: Path | None = None) -> Iterator[tuple[Path, bool
 
 
 def _extracted(path: Path, at: Path) -> Path:
-    """The only folder in a tar, extracted into the new folder `at`. Raises OSError if there is no room."""
+    """The only folder in a tar, extracted into the new folder `at`. Raises OSError if the disk is full."""
     try:
         # "r:" and not "r", which would decompress, too: what publish writes is never compressed
         with tarfile.open(path, "r:") as tar:

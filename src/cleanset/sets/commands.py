@@ -39,7 +39,7 @@ def published(
         Path | None,
         typer.Option(
             "--labels",
-            help="Say of each image which studies deny its class, by their files in this folder "
+            help="Note for each image which studies contradict its class, by their files in this folder "
             "(cleanset labels --list).",
         ),
     ] = None,
@@ -66,7 +66,7 @@ def fetch(
             "DOI or record of Zenodo.",
         ),
     ],
-    model: Annotated[str, typer.Argument(help="Role, such as standard; not needed where there is one set.")] = "",
+    model: Annotated[str, typer.Argument(help="Role, such as standard; not needed if there is one set.")] = "",
     rev: Annotated[str | None, typer.Option(help="A branch, tag or commit.", show_default="its HEAD")] = None,
     folder: Annotated[str, typer.Option(help="The edition inside the repository, such as imagenet.")] = ".",
     out: Annotated[Path | None, typer.Option(help="Copy the set to a new or empty folder.")] = None,
@@ -75,9 +75,9 @@ def fetch(
 ) -> None:
     """Fetch a finished set that a git repository or a release publishes, and check it.
 
-    Keeps it in ~/.cache/cleanset (or CLEANSET_CACHE) and prints where. If
-    interrupted, run it again: only missing files are fetched. Runs nothing
-    of it (cleanset docs security).
+    Keeps it in ~/.cache/cleanset (or CLEANSET_CACHE) and prints the path. If
+    interrupted, run it again: only missing files are fetched. Runs no fetched
+    code (cleanset docs security).
     """
     from cleanset.sets.fetching import fetch as tool
 
@@ -98,8 +98,8 @@ def rebuild(
 ) -> None:
     """Rebuild a set from its manifest and your own copy of the images.
 
-    Writes all images, or nothing but a line for each mismatch. Runs nothing
-    of the set (cleanset docs security).
+    Writes all images, or none, and prints a line for each mismatch. Runs no
+    code of the set (cleanset docs security).
     """
     from cleanset.sets import rebuild as tool
 
@@ -113,9 +113,7 @@ def verify(
     folder: Annotated[
         Path, typer.Argument(help="The folder of an export, such as data/export/standard, or a published one or tar.")
     ],
-    decode: Annotated[
-        bool, typer.Option("--decode", help="Decode every image, also where its SHA-256 matches.")
-    ] = False,
+    decode: Annotated[bool, typer.Option("--decode", help="Decode every image, even if its SHA-256 matches.")] = False,
     signature: Annotated[
         Path | None,
         typer.Option(help="Require a signature by this public SSH key, or by one of a file of allowed signers."),
@@ -126,7 +124,9 @@ def verify(
     ] = None,
     from_verdicts: Annotated[
         bool,
-        typer.Option("--from-verdicts", help="Of an edition's release: recompute its sets from scores and verdicts."),
+        typer.Option(
+            "--from-verdicts", help="For a release of an edition: recompute its sets from scores and verdicts."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -184,15 +184,15 @@ def publish(
     ],
     out: OutFolder,
     with_images: Annotated[
-        bool, typer.Option("--with-images", help="Include the images; ImageNet's terms say who may have them.")
+        bool, typer.Option("--with-images", help="Include the images; ImageNet's terms restrict who may have them.")
     ] = False,
     key: Annotated[Path | None, typer.Option(help="Sign it with this SSH key, such as ~/.ssh/id_ed25519.")] = None,
 ) -> None:
     """Prepare a finished set for a hub or an archive, as a folder and a tar.
 
-    Manifest, card, Croissant, licence, rejected candidates, checksums. Of an
-    edition: the sets of all models, with the scores and verdicts that they
-    follow from.
+    Manifest, card, Croissant, licence, rejected candidates, checksums. For an
+    edition: the sets of all models, with the scores and verdicts that
+    determine them.
     """
     from cleanset.sets import publish as tool
 

@@ -250,7 +250,7 @@ class Rejection:
     image_id: str
     reason: str
     sha256: str | None
-    """Of the whole image; None for ImageNet's, which is known by its id."""
+    """Digest of the whole image; None for ImageNet's, which are identified by id."""
 
 
 def rejections(text: str, where: str, classes: ClassTable) -> Mapping[tuple[str, str], Rejection]:

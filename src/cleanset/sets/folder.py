@@ -202,7 +202,7 @@ class SetEntries:
     classes: ClassTable
     entries: list[Entry]
     manifest_sha256: str
-    """Of the manifest that they were read from."""
+    """Digest of the manifest that they were read from."""
 
 
 def read_set(path: Path) -> SetEntries:

@@ -149,7 +149,7 @@ class Yaml:
             self.at += text.count("\n")
             return re.findall("[0-9]+", text) if text[0] == "[" else scalar(text)
         self.check(rest == "{}" or not rest.startswith(tuple("{&*!%@`")))
-        # what looks like a comment behind | or > is none, but only notes are such texts, and they decide nothing
+        # "#" after | or > does not begin a comment, but only notes are such texts, and they decide nothing
         while self.indent() > indent:
             rest += f" {self.lines[self.at].strip()}"
             self.at += 1
@@ -343,7 +343,7 @@ def scores_fit(row: Row, classes: int, tolerance: float) -> bool:
         return False
     if not abs(1 / (1 + math.exp(min(-log_odds, 700))) - chances[0]) < tolerance or sum(chances) > 1 + 2 * tolerance:
         return False
-    # where the first one rounds to 1, too: those beyond the top five are no larger than the last of these
+    # also if the first one rounds to 1: those beyond the top five are no larger than the last of these
     least = sum(chances[1:])
     most = sum(chances[1:]) + max(0, classes - 5) * chances[-1]
     fits = least < 1e-36 or math.log(chances[0] / most) - 1e-4 <= log_odds <= math.log(chances[0] / least) + 1e-4

@@ -175,7 +175,7 @@ def verify(path: Path, signers: Path | None) -> list[str]:
     with ExitStack() as stack:
         folder, same_bytes = stack.enter_context(unpack(path)) if path.suffix == ".tar" else (path, True)
         for each in folder.rglob("*"):
-            # the program, which has to stand alone, would wait for a pipe
+            # the program, which has to be self-contained, would wait for a pipe
             if not each.is_dir() or each.is_symlink():
                 check_regular(each)
         found = [problem.replace(f"{folder}/", "") for problem in from_verdicts.problems(folder)]

@@ -101,8 +101,8 @@ def run(folder: Path, decode: bool, signers: Path | None = None, expected: str |
     If the SHA-256 of a file matches the manifest, its pixels are taken to match, too; they are
     decoded only where it differs, or with `decode`. With `signers`, a public key or allowed signers, the set must be
     signed by one of them, and with `expected`, as in "standard@1.0.0", be that release. `folder` may be the tar of a
-    published set, too: then the tar must have the bytes that publish gives for its contents. A folder or tar that is
-    named as publish names one must be of that release. Raises CleansetError if no manifest or no `signers` can be read.
+    published set, too: then the tar must have the bytes that publish gives for its contents. A folder or tar with a
+    name as given by publish must be of that release. Raises CleansetError if no manifest or no `signers` can be read.
     """
     if expected is not None and not _RELEASE.fullmatch(expected):
         raise CleansetError(f"--expect {expected}: not a release; expected MODEL@VERSION, such as standard@1.0.0")
@@ -144,7 +144,7 @@ def _of_edition(folder: Path) -> Iterator[Problem]:
 
 
 def _of_release(found: Verification, names: Sequence[str], expected: str | None) -> Iterator[Problem]:
-    """Problems of a set that is of another release than `expected`, or than its folder or tar is named."""
+    """Problems of a set of another release than `expected`, or than the name of its folder or tar says."""
     release = f"{found.model or 'no model'}@{found.version}"
     if expected not in (None, release):
         yield Problem("release", CROISSANT, release, str(expected))

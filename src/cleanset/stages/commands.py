@@ -116,12 +116,14 @@ def make_edition(
     images: Annotated[
         Path | None, typer.Option(help="A folder of your own images: in it a folder for each class, or see --labels.")
     ] = None,
-    labels: Annotated[Path | None, typer.Option(help="A CSV of file, class and perhaps group, of your images.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="A CSV of your images: columns file and class, optionally group.")
+    ] = None,
     names: Annotated[Path | None, typer.Option(help="A CSV of class and name.")] = None,
     classes_are_folders: Annotated[
         bool,
         typer.Option(
-            "--classes-are-folders", help="The folders are classes even where their names mean splits: train, test."
+            "--classes-are-folders", help="Take folders as classes even if they are named like splits (train, test)."
         ),
     ] = False,
     scores: Annotated[
@@ -158,22 +160,23 @@ def make_edition(
         list[str] | None,
         typer.Option(
             metavar="OLD=NEW",
-            help="With --accept or --reviews: a class that has another name now, whose verdicts hold; repeat it for "
-            "each. OLD= for a class that is gone.",
+            help="With --accept or --reviews: keep the verdicts of a class that was renamed; repeat it for each. OLD= "
+            "for a class that was removed.",
         ),
     ] = None,
     git: Annotated[
         bool | None,
         typer.Option(
-            "--git/--no-git", help="Make it a git repository, if there is none around it; without it, you are asked."
+            "--git/--no-git",
+            help="Make it a git repository unless it is inside one; without this option, you are asked.",
         ),
     ] = None,
     remote: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="The DVC remote that its sets are read from, such as https://host/dvc, s3://bucket/dvc or a folder; "
-            "also of an existing edition.",
+            help="The DVC remote from which its sets are read, such as https://host/dvc, s3://bucket/dvc or a folder; "
+            "also for an existing edition.",
         ),
     ] = None,
 ) -> None:
@@ -352,7 +355,7 @@ def _print_order(models: "Models", classes: "ClassTable") -> None:
 def status(edition: Folder = HERE) -> None:
     """Compare images, scores, reviews, dvc.lock and sets with what an edition pins.
 
-    A line for each change, with the command that takes it. Only files
+    Prints a line for each change, with the command that accepts it. Only files
     whose size, times or inode have changed are read. Exit code 1 for
     changes that dvc repro does not notice: cleanset status && dvc repro
     """
@@ -373,7 +376,7 @@ def doctor(
     """Repair a broken dvc.lock, and find damaged outputs and cached files.
 
     Restores a dvc.lock that a kill left empty or cut off; a merge conflict
-    is left to you. In a clone links the code that the stages name, and tells
+    is left to you. In a clone, links the code that the stages name, and tells
     DVC whether the edition is in a git repository. Then hashes every output
     in dvc.lock, in the folder and in DVC's cache, and prints a line with
     the repair for each that has changed: exit code 1. Runs nothing of the

@@ -44,7 +44,7 @@ class ScoreInputs:
     """The images, a row of INDEX each."""
 
     index_sha256: str
-    """Of the file of the index."""
+    """Digest of the index's file."""
 
 
 def run(edition: Edition, role: str) -> None:
@@ -52,7 +52,7 @@ def run(edition: Edition, role: str) -> None:
 
     The JSON is the provenance record of the scores; through it DVC locks the weights.
     Finished shards are kept next to them until the end, so that an interrupted run is continued.
-    Of a model that is a published list or a table of scores only index and list are read.
+    For a published list or a table of scores, only the index and the list are read.
     """
     params = read_params(edition.folder)
     check_edition(edition, params, role)

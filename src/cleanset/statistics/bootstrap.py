@@ -10,14 +10,14 @@ Classes of one image, which shows nothing of their variance, are drawn from toge
 overestimates it (collapsed strata; W. G. Cochran, "Sampling Techniques", chapter 5A). A single such class joins the
 smallest of the others.
 
-Where every class is all correct or all misclassified nothing varies, and of few misclassified images percentiles cover
+If every class is all correct or all misclassified, nothing varies; with few misclassified images, percentiles cover
 less than they claim. For shares, `adjusted_means` therefore adds pseudo-images: two correct and two misclassified ones
 on average, as A. Agresti and B. A. Coull do ("Approximate Is Better than 'Exact' for Interval Estimation of Binomial
 Proportions", The American Statistician 52, 1998; for paired shares A. Agresti and Y. Min, Statistics in Medicine 24,
 2005). In a resample the four are all correct or all misclassified, so that half of the resamples stay near the images;
 with two and two in each, intervals of small shares begin too high. bench/intervals.py simulates the coverage.
 
-Where images have groups, such as patients, whole groups are drawn, each within the class of its images, or among all
+If images have groups, such as patients, whole groups are drawn, each within the class of its images, or among all
 groups of several classes. Means are ratios then, as groups differ in size; a pseudo-image counts as many images as the
 design effect, and percentiles are those of `Resamples.level`, as Student's t has longer tails.
 """

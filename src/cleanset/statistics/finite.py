@@ -54,9 +54,8 @@ def open_bound(draws: Draws, level: float = LEVEL, sensitivity: float = 1.0) -> 
     """The largest number of flawed images that is not refuted, valid whenever one stops, for whatever reason.
 
     The largest D with an e-value below 1 / (1 - `level`): I. Waudby-Smith and A. Ramdas, "Confidence sequences for
-    sampling without replacement" (NeurIPS 2020), with a mixture over fewer flawed images only, as it is an upper bound
-    that is asked for. By Ville's inequality no bound of the whole sequence is below the truth with probability
-    `level` or more.
+    sampling without replacement" (NeurIPS 2020), with a mixture over fewer flawed images only, since an upper bound is
+    wanted. By Ville's inequality no bound of the whole sequence is below the truth with probability `level` or more.
     """
     _check_finite(level, sensitivity)
     return int(np.flatnonzero(log_e_values(draws, sensitivity) < -np.log1p(-level))[-1])
@@ -72,7 +71,7 @@ def log_e_values(draws: Draws, sensitivity: float = 1.0) -> Floats:
     likelihood = _log_likelihoods(draws, sensitivity)
     fewer = np.logaddexp.accumulate(likelihood + _log_weights(draws.images))
     mixture = np.concatenate([[-np.inf], fewer[:-1]])
-    # 0 / 0 is no evidence, and anything against what cannot have happened refutes it
+    # 0 / 0 is not evidence; any likelihood against an impossible number refutes that number
     with np.errstate(invalid="ignore"):
         ratio = mixture - likelihood
     ratio[np.isneginf(mixture) & np.isneginf(likelihood)] = -np.inf

@@ -23,7 +23,7 @@ def rounded(value: float, digits: int) -> float:
     unit = 10**digits
     # six more digits are kept of the value, and what a division adds is below them
     whole = math.floor(round(abs(value) * unit, 6) + 0.5)
-    # + 0: there is no -0.00
+    # + 0: avoids -0.00
     return math.copysign(whole / unit, value) + 0
 
 

@@ -2,8 +2,8 @@
 
 A numbering is fitted to half of the images of each class and judged by the others, so that chance confusions explain
 nothing. It counts only where the classes that it moves are correct in it far more often than in the numbering in use,
-and than a model would be that gives the same answers to images of any class: the confusions of a weak model, and an
-answer that it gives too often, are no numbering.
+and than those of a model that gives the same answers to images of any class: the confusions of a weak model, or a class
+that it predicts too often, do not count as a numbering.
 """
 
 from collections import Counter
@@ -54,7 +54,7 @@ class OtherNumbering:
 
 
 def other_numbering(labels: Sequence[int], predictions: Sequence[int]) -> OtherNumbering | None:
-    """The numbering that explains predictions far better than the one in use; None if there is none.
+    """The numbering that explains predictions far better than the one in use, or None.
 
     `labels` and `predictions`: class indices of the same images, in the same order.
     """

@@ -1,7 +1,7 @@
 """Agreement of raters beyond chance: Fleiss' kappa, Gwet's AC1 and Krippendorff's ordinal alpha, with intervals.
 
 All take counts: a row for each image, a column for each category, how many raters gave it. Images with one rating are
-left out. Where nearly all ratings are of one category, kappa is low however well raters agree (A. R. Feinstein and
+left out. If nearly all ratings are of one category, kappa is low however well raters agree (A. R. Feinstein and
 D. V. Cicchetti, Journal of Clinical Epidemiology 43, 1990); AC1 is not (K. L. Gwet, British Journal of Mathematical and
 Statistical Psychology 61, 2008), so both are side by side. Intervals are percentiles of a bootstrap over images. From
 fewer than MIN_RATED images nothing is given, as any value is possible; where every draw is the same, no interval: ten

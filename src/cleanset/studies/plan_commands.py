@@ -35,12 +35,14 @@ Measure = Annotated[
     bool,
     typer.Option(
         "--measure",
-        help="Start each computation for some 20 seconds, keep what it finishes, and say the hours by that.",
+        help="Run each computation for about 20 seconds, keep what it finishes, and estimate the hours from it.",
     ),
 ]
 BudgetHours = Annotated[
     float | None,
-    typer.Option("--budget-hours", min=0, help="Exit code 1, and no start, if it takes more hours on this machine."),
+    typer.Option(
+        "--budget-hours", min=0, help="If it takes more hours on this machine, do not start, and exit with code 1."
+    ),
 ]
 
 
@@ -71,7 +73,7 @@ def plan_folder(
             help="Folder of an edition, or of a study of robustness, attacks or training.", show_default="this folder"
         ),
     ] = HERE,
-    grid: Annotated[str | None, typer.Option(help="Of a study of training: a grid of its params.yaml.")] = None,
+    grid: Annotated[str | None, typer.Option(help="For a training study: a grid of its params.yaml.")] = None,
     measure: Measure = False,
     budget_hours: BudgetHours = None,
     start: Annotated[
@@ -82,11 +84,11 @@ def plan_folder(
 ) -> None:
     """Count what an edition or a study computes before it starts: images, passes, bytes.
 
-    What is finished, and what DVC finds up to date, is not counted. Hours are
-    by what is finished already. Nothing is written or downloaded without
+    Finished work, and what DVC finds up to date, is not counted. Hours are
+    estimated from finished work. Nothing is written or downloaded without
     --measure or --start.
 
-    Of another long command: cleanset plan COMMAND, with its arguments, where
+    To plan another long command: cleanset plan COMMAND with its arguments;
     COMMAND is evaluate, robustness evaluate, attacks evaluate or hints.
     """
     from cleanset.planning.work import check_budget

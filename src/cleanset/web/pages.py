@@ -55,7 +55,7 @@ FRESH = {"Cache-Control": "no-store"}
 
 @dataclass(frozen=True, slots=True)
 class PageAddress:
-    """Where a page is served, and how people reach it.
+    """The address at which a page is served, and how people reach it.
 
     `port`: None for its usual one, 0 for any free one. `browser`: whether the page is opened there. `public_url`: the
     page's address at a reverse proxy or a forwarded port.

@@ -15,7 +15,7 @@ from .reviewing import REASONS, TabAlone, change_review, reviews, write
 FIRST_CLASS = 1
 BOX = (4, 4, 60, 60)
 UNKNOWN = {"verdict": "crop", "reason": "border", "crop": "unknown", "object_fully_visible": True}
-WHY = "To be cropped, but nobody has drawn the box"
+WHY = "No crop box yet: draw it"
 
 
 @pytest.fixture

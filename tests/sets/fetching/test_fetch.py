@@ -400,12 +400,12 @@ def test_the_only_set_needs_no_role(publisher: Publisher, export: Path, monkeypa
     assert fetch(publisher.url).stdout == done.stdout
     assert taken == ["HEAD", commit, commit]
     assert refused(publisher.url, "--update") == (
-        f"{publisher.url}: finished sets of 2 models, and none is named; expected one of standard, vit"
+        f"{publisher.url}: 2 finished sets; expected the name of one: standard, vit"
     )
     lock.write_text(yaml.safe_dump(content | {"stages": {}}))
     publisher.commit("None")
     assert refused(publisher.url, "--update") == (
-        f"{publisher.url}: finished sets of 0 models, and none is named; expected one whose sets are finished"
+        f"{publisher.url}: 0 finished sets; expected an edition with finished sets"
     )
 
 

@@ -537,7 +537,7 @@ def test_the_params_of_a_request(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match="--eps 8/255: goes with names of attacks"):
         attack_params(str(path), EPS)
     path.write_text("wrapped: {mine: {model: standard, wrapper: uninteresting}}\n")
-    with pytest.raises(CleansetError, match=r"wanted\.yaml: wrapped: models are named by --model here"):
+    with pytest.raises(CleansetError, match=r"wanted\.yaml: wrapped: expected the models as --model"):
         attack_params(str(path))
 
 

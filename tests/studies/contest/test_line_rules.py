@@ -62,7 +62,7 @@ REFUSED: list[tuple[Log, str]] = [
     (contest([elsewhere(width=SIDE + 1)]), "101 x 100 pixels; expected a square image"),
     (contest([elsewhere(width=225, height=225)]), "225 x 225 pixels; expected 16 to 224 a side"),
     (contest([elsewhere(width=15, height=15)]), "15 x 15 pixels; expected 16 to 224 a side"),
-    (contest(X, others=[Entry("2026-11-05", "publish", {})]), "on 2026-11-05; expected a day from 2026-11-06 on"),
+    (contest(X, others=[Entry("2026-11-05", "publish", {})]), "on 2026-11-05; expected 2026-11-06"),
     (contest(others=[Entry(FRIDAY, "publish", {})]), "no submission before it"),
     (contest(X, [answers(judge="9" * 8)]), "unknown judge '99999999'"),
     (contest(X, [answers(week="2026-11-07")]), "no week was published on 2026-11-07"),

@@ -87,7 +87,7 @@ def test_payment_and_power_are_those_of_the_pilots_own_people() -> None:
         "payment at 12 an hour: 0.60 each, 18.00 for 30 people; 2.00 for 10 people screened out on the way; "
         "20.00 in all"
     )
-    assert power == ("power with the 30 people planned, of whom 2 in 3 remain after exclusions: 0.50 (wanted: 0.8)")
+    assert power == ("power with the 30 people planned, 2 in 3 remaining after exclusions: 0.50 (wanted: 0.8)")
     alone = pilot.pilot_text(replace(found, people=tuple(complete[:1]), remaining=None, power=None), Path("out"))
     assert alone.startswith("1 simulated person, seed 0: 1 careful\n")
     assert "power with the 30 people planned: not known" in alone

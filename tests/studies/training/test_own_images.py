@@ -120,7 +120,7 @@ def test_what_dvc_repro_leaves(reproduced: Path) -> None:
         assert (record["training_images"], record["validation_images"]) == (6, 6)
     assert len(records["custom"]["module_sha256"]) == 64
     page = (study / "report" / "index.html").read_text()
-    assert "are never in two parts of a division: plain, custom." in page
+    assert "are never split between training and test: plain, custom." in page
     assert not re.search(r"studies/robustness|/robustness/report|/attacks/report", page)
     folds = pd.read_csv(study / "data" / "folds.csv", dtype={"group": str})
     assert len(folds) == 18

@@ -273,5 +273,5 @@ def test_the_page_says_what_its_numbers_are_of(tmp_path: Path) -> None:
     stage.run(made)
     text = soup(made.report / "index.html").get_text()
     assert "Trained on all images, and so not tested here: whole." in text
-    assert "chosen by the images that they are tested on, as XIMAGENET-12 does, which flatters" in text
+    assert "chosen on their test images, as in XIMAGENET-12, which inflates" in text
     assert "miniature" not in text

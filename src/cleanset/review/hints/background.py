@@ -39,7 +39,7 @@ NO_TEXT = "CLEANSET_NO_TEXT"
 # images whose measures are kept, the last ones shown, some 0.1 MB each
 MAX_MEASURED = 300
 MAX_ELSEWHERE = 10
-"""Near-duplicates in other classes that are named with an image."""
+"""Near-duplicates in other classes that are listed with an image."""
 MAX_COMPARED = 200
 """Images of a class that are measured and compared at a time, to keep the kinds of their hints."""
 

@@ -42,7 +42,7 @@ def border(grey: Grey) -> tuple[int, int, int, int]:
     """Pixels of a border at the left, top, right and bottom, its soft edges included; all 0 without one.
 
     A border has margins on two opposite sides, or lines on all four: one plain strip with a straight edge is as often a
-    floor or a sky. Where it has them, the margins of the other two sides belong to it. Something is inside it: in an
+    floor or a sky. Margins of the other two sides, if there are any, belong to it. Something is inside it: in an
     image of a few pixels, the margins of opposite sides may meet.
     """
     height, width = grey.shape
@@ -160,7 +160,7 @@ def asymmetry(inside: Image.Image) -> float:
 
 def _asymmetry(rows: NDArray[np.float32]) -> float:
     """The root mean square of the difference from the mirrored rows, by their standard deviation."""
-    # a horizon is no detail: it is the same in all columns
+    # a horizon, which is the same in all columns, does not count as a detail
     details = rows - rows.mean(axis=1, keepdims=True)
     contrast = float(details.std())
     return float(np.sqrt(np.mean((details - details[:, ::-1]) ** 2))) / contrast if contrast >= _MIN_CONTRAST else 1.0

@@ -17,7 +17,7 @@ def likeliest_reason(hinted: Collection[str], in_class: Counter[str], overall: C
     `hinted`: kinds of hints at the image; `in_class`, `overall`: how often each reason was given. Ties go to the one
     that is more frequent overall, then to the first of REASONS.
     """
-    # few pixels are no reason: in an edition of small images they would hide all others
+    # few pixels are left out: in an edition of small images they would hide all others
     names = {name for kind in hinted for name in (kind, *ALSO_HINTED.get(kind, ()))}
     known = [reason for reason in REASONS if reason in names]
     among = known or [reason for reason in REASONS if reason in in_class] or REASONS

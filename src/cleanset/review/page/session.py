@@ -218,7 +218,7 @@ class Session:
     def lacking_in_words(self, class_index: int) -> str:
         """The number of images that a class lacks: norm robust lacks 2, standard lacks 1; of one model: lacks 2.
 
-        Where all images are wanted, has no image. Without the models that lack none.
+        If all images are wanted: has no image. Without the models that lack none.
         """
         count = self.library.params.export.images_per_class
         least = least_images(count)

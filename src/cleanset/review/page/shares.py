@@ -35,7 +35,7 @@ def common_classes(classes: Sequence[int], overlap: float) -> frozenset[int]:
 
 
 def share_of(classes: Sequence[int], text: str, overlap: float, copies: int = 1) -> Share:
-    """The share K/N of `classes`, such as 1/3: the common ones, and every N-th of the others from the K-th on.
+    """The share K/N of `classes`, such as 1/3: the common ones, and every N-th of the others, starting with the K-th.
 
     `copies`: in how many shares each of the others is, as many as have to review it.
     """

@@ -272,8 +272,10 @@ def only_model(snapshot: Snapshot) -> str:
     """The model of the only finished set of the edition. Raises CleansetError, which lists them, for another number."""
     models = _models(_outs_of(snapshot))
     if len(models) != 1:
-        listed = f"expected one of {', '.join(models)}" if models else "expected one whose sets are finished"
-        raise InputError(f"{snapshot.published}: finished sets of {len(models)} models, and none is named; {listed}")
+        listed = (
+            f"expected the name of one: {', '.join(models)}" if models else "expected an edition with finished sets"
+        )
+        raise InputError(f"{snapshot.published}: {len(models)} finished sets; {listed}")
     return models[0]
 
 

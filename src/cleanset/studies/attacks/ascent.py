@@ -1,10 +1,9 @@
 """Gradients by pixels, and the files of 8 bits that they lead to.
 
 Attacks search among real numbers. A file has whole levels, and a small L2 ball has room for few of them: the nearest
-levels of a place at its edge may be far inside. So a search ends with files that fill the ball. Of a linear network,
-the best change of whole levels takes the steps of one level with the largest gain for what each adds to the squared
-distance, which is 2 n - 1 for the n-th step of a value. Other networks are asked again at each such file, and the
-gradients add up.
+levels of a place at its edge may be far inside. So a search ends with files that fill the ball. For a linear network,
+the best change of whole levels takes the one-level steps with the largest gain per added squared distance, which is 2 n
+- 1 for the n-th step of a value. For other networks, the gradient is computed again at each such file and added up.
 """
 
 from collections.abc import Sequence

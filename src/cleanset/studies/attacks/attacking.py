@@ -117,7 +117,7 @@ class Attacking:
     def record(self, images: pd.DataFrame) -> JsonObject:
         """The provenance record of the results of some rows of STUDY_IMAGES.
 
-        Of the machine it has only the device and libraries of the search.
+        The only facts about the machine in it are the device and libraries of the search.
         """
         params = self.params
         target = self.target

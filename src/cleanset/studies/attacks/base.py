@@ -64,7 +64,7 @@ def _linf_radius(value: float) -> float:
     """A radius that is a whole number of levels, up to a hundredth of one: 0.0157 is 4/255. Raises ValueError."""
     levels = value * LEVELS
     whole = round(levels) if 1 <= levels <= LEVELS else 0
-    # between two levels there is no further image of 8 bits: 1.5/255 would be searched as 1/255
+    # an image of 8 bits has whole levels only: 1.5/255 would be searched as 1/255
     if not whole or abs(levels - whole) > MAX_OFF:
         raise ValueError(
             f"{levels:.4g} levels of 8 bits; expected whole levels, 1/{LEVELS} to {LEVELS}/{LEVELS}, such as "
@@ -160,7 +160,7 @@ class AttackPasses:
     own: Passes = NO_PASSES
     """Logits of the model under attack, in the precision of the search."""
     others: Passes = NO_PASSES
-    """Of each of the other models."""
+    """Passes of each of the other models."""
 
     def of_all(self, sources: int) -> Passes:
         """The passes of the model and of `sources` other ones."""

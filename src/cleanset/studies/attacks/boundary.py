@@ -81,7 +81,8 @@ class BoundaryAttack(Parameters):
         return AttackPasses(own=Passes(forward=self.queries))
 
     def prepare(self, known: Known) -> Mapping[str, Other]:
-        """The images to start from that are named; all without names. Raises CleansetError for an unknown name."""
+        """The start images with the given names, or all if there are no names. Raises CleansetError for an unknown
+        name."""
         others = known.others()
         return chosen(
             self.starts,

@@ -37,35 +37,38 @@ Attacks = Annotated[
     str,
     typer.Option(
         "--attacks",
-        help="Names with commas between, such as pgd,spsa,square,transfer, or a .yaml file with the keys of a "
+        help="Names separated by commas, such as pgd,spsa,square,transfer, or a .yaml file with the keys of a "
         "study's params.yaml.",
     ),
 ]
 NormOfBall = Annotated[
     Literal["Linf", "L2"] | None,
-    typer.Option("--norm", help="Norm of the ball of all attacks that search one.", show_default="Linf"),
+    typer.Option("--norm", help="Norm for all norm-bounded attacks.", show_default="Linf"),
 ]
-Eps = Annotated[str | None, typer.Option("--eps", help="Radius of this ball.", show_default="4/255 in Linf")]
+Eps = Annotated[
+    str | None, typer.Option("--eps", help="Radius for all norm-bounded attacks.", show_default="4/255 in Linf")
+]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Number of images, spread over the classes.")]
 TransferFrom = Annotated[
     list[str] | None,
     typer.Option(
-        "--transfer-from", help="A model to make images on, in place of the edition's; repeat it for each model."
+        "--transfer-from", help="A source model for transfer, instead of the edition's; repeat it for each model."
     ),
 ]
 StraightThrough = Annotated[
     list[str] | None,
     typer.Option(
         "--straight-through",
-        help="A step of the network, by its name in named_modules(), that gradients pass straight through; "
-        "repeat it for each step.",
+        help="A module, by its name in named_modules(), through which gradients pass straight; repeat it for each.",
     ),
 ]
 Warnings = Annotated[bool, typer.Option("--warnings/--no-warnings", help="Look for signs of gradient masking.")]
 PrecisionOfVerdicts = Annotated[
     str | None,
     typer.Option(
-        "--precision", help="Of the verdicts: float64 (default), float32, tf32 or bfloat16.", show_default=False
+        "--precision",
+        help="Precision of the final check: float64 (default), float32, tf32 or bfloat16.",
+        show_default=False,
     ),
 ]
 RoleOption = Annotated[str, typer.Option("--model", help="Role of the model in the edition's params.yaml.")]

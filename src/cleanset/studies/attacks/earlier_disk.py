@@ -15,7 +15,7 @@ from pathlib import Path
 MOST_LOOKED_AT = 50_000
 """Files and folders that are looked at below each folder, from the top."""
 MOST_IN_A_FOLDER = 2_000
-"""Of a folder with more files than this nothing is hidden: each one that stays is a mount of its own."""
+"""In folders with more files, nothing is hidden: each file that stays needs its own mount."""
 
 
 def beginning(moment: float, kept: Collection[Path]) -> list[str] | None:

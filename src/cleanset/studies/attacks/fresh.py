@@ -1,7 +1,7 @@
 """The answers of a model loaded again in a fresh process, which has seen none of the queries of an attack.
 
-Where bubblewrap is installed, what the model's code has written to the home, working and temporary folders since it was
-attacked is not there either. A service that remembers behind a network is: no sign shows it.
+If bubblewrap is installed, files that the model's code wrote to the home, working and temporary folders since it was
+attacked are hidden, too. A network service that remembers queries is not detected.
 """
 
 import os

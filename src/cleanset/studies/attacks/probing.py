@@ -264,7 +264,7 @@ def near_changes(
     """The changes at the images, or at a corner of the Linf ball of `radius` levels around each.
 
     Steps of two lengths in `levels` are taken in each part of the image by itself, to both sides: a gradient that is
-    wrong in one part shows. Where rounding hides short steps, the longer ones are judged alone.
+    wrong in one part shows. If rounding hides short steps, only the longer ones are judged.
     """
     import torch
 

@@ -26,7 +26,7 @@ BLACK_BOX = [name for name, kind in ATTACKS.items() if kind.uses == "classes" an
 
 
 DEFAULT_EPS = "4/255"
-"""The radius of attacks that are named without one, in Linf."""
+"""Linf radius of attacks that are given without one."""
 
 
 def attack_params(
@@ -52,7 +52,7 @@ def attack_params(
         read = read_study_yaml(Path(attacks), "a study of attacks")
         content: dict[str, object] = dict(read) if isinstance(read, dict) else {}
         if content.pop("wrapped", None):
-            raise CleansetError(f"{where}: wrapped: models are named by --model here; leave it out")
+            raise CleansetError(f"{where}: wrapped: expected the models as --model; remove the key")
     else:
         where = "--attacks" if isinstance(attacks, str) else "attacks"
         norm = norm or "Linf"
@@ -121,7 +121,7 @@ def _in_ball(name: str, norm: Norm, eps: str) -> dict[str, object]:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AttackRequest(Request[AttackParams]):
-    """What is asked of attacks; LPIPS's weights are named from the folder of the params."""
+    """A request for attacks; the path of LPIPS's weights is relative to the folder of the params."""
 
     straight_through: Sequence[str] = ()
     """Steps of the networks that gradients pass straight through."""
@@ -182,7 +182,7 @@ def _check_attacks(spec: Spec, params: AttackParams) -> None:
 
 
 def _sources(edition: Edition, roles: Sequence[str], specs: Sequence[Spec], given: Sequence[str]) -> list[Spec]:
-    """The models that images are made on: those that are named, else the edition's, else those that are attacked."""
+    """The models that images are made on: the given ones, else the edition's, else those under attack."""
     models = read_params(edition.folder).models if roles else {}
     networks = {role: each for role, each in models.items() if not each.is_list}
     texts = [*given] or [*networks]

@@ -289,7 +289,7 @@ def smaller_ball_better(success: Mapping[float, Flags], names: Sequence[str]) ->
 def larger_balls_alike(success: Mapping[float, Flags], correct: Flags, names: Sequence[str]) -> SeenSign | None:
     """The sign of the images that PGD leaves, though it breaks some in the smallest ball and no more in larger ones.
 
-    The whole cube is left out. Where PGD breaks none, nothing is decided (`nothing_broken`).
+    The whole cube is left out. If PGD breaks none, nothing is decided (`nothing_broken`).
     """
     broken = _by_radius(success)[:-1]
     counts = broken.sum(axis=1)

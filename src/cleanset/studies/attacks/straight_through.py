@@ -41,8 +41,8 @@ class StraightThrough(nn.Module):
 def with_straight_through(network: nn.Module, names: Sequence[str]) -> nn.Module:
     """A copy of a network whose named submodules gradients pass straight through; itself without names.
 
-    A name comes from `named_modules()`, such as `quantize` or `steps.0`. Raises CleansetError for another, and for one
-    that is in a step that is named too.
+    A name comes from `named_modules()`, such as `quantize` or `steps.0`. Raises CleansetError for an unknown name, and
+    for one inside another listed module.
     """
     if not names:
         return network

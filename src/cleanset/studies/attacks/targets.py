@@ -92,7 +92,7 @@ class Target:
     """Rows of STUDY_IMAGES: the images that it may be attacked on."""
 
     files: Mapping[str, ImageFile]
-    """Where each image is, by file."""
+    """The location of each image, by file."""
 
     classes: ClassTable
     """The class table of the images."""

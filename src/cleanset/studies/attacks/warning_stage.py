@@ -97,8 +97,8 @@ def probed(kept: Attacking, others: Mapping[str, PixelNetwork], *, is_command: b
 def _keep_probe(kept: Attacking, subjects: Sequence[Subject], searches: Mapping[str, Tries]) -> None:
     """Judge what the probe found near each image, and write it as the results of an attack.
 
-    Of the candidates that the searches found misclassified the first one that is misclassified when judged, too;
-    otherwise that of the first search. The remark of a row is the name of the search.
+    The first candidate that is misclassified both in its search and when judged is kept; otherwise that of the first
+    search. The remark of a row is the name of the search.
     """
     target = kept.target
     ball = Ball("Linf", kept.params.probe.eps)

@@ -26,7 +26,9 @@ ContestFolder = Annotated[
 On = Annotated[datetime.datetime, typer.Option("--on", help="A day such as 2026-11-27, in UTC.", formats=["%Y-%m-%d"])]
 At = Annotated[
     datetime.datetime | None,
-    typer.Option("--at", help="The instant, if it is made up.", formats=["%Y-%m-%dT%H:%M:%SZ"], show_default="now"),
+    typer.Option(
+        "--at", help="A time to use instead of the clock.", formats=["%Y-%m-%dT%H:%M:%SZ"], show_default="now"
+    ),
 ]
 
 
@@ -57,7 +59,7 @@ def enter(
     """Check new mail, and add it to the log.
 
     An entry is contest.yaml, a folder with manifest.yaml or defence.yaml, or
-    a file that has its kind as the only key, such as decision or stake.
+    a file with its kind as the only key, such as decision or stake.
     """
     from cleanset.studies.contest import entering
 
@@ -76,7 +78,8 @@ def defend(
 ) -> None:
     """Run defences over every published image and the eligibility list.
 
-    No other command of the contest runs a defence's program, and only check --runs also runs a model.
+    No other command of the contest runs a defence's program, and only check
+    --runs also runs a model.
     """
     from cleanset.studies.contest.entering import enter_runs
 

@@ -87,7 +87,7 @@ class ImageCourse:
         if self.verdict is None and len(self.counting) >= self.needed:
             share = self.rules.judges.object_share
             self.verdict = verdict(self.settling, self.image.width, self.image.height, share)
-            # after more judges there is no second appeal, so that their verdict is final on that day
+            # the verdict of further judges cannot be appealed, so it is final on that day
             self.appeals_until = after(day, 0 if self.asked else self.rules.limits.appeal_days)
 
     def appeal(self, line: Line[entries.Appeal], breaking: set[str]) -> None:
@@ -230,7 +230,7 @@ class DefenceCourse:
         return image.submission.n > stake.n and image.submission.day < self._ends(stake)
 
     def _known_before(self) -> list[datetime.date]:
-        """The days from which mistakes on images that were submitted before the stake are known."""
+        """The days on which mistakes on images submitted before the stake became known."""
         return [day for each, day in self.mistakes.values() if self.stake is None or each.submission.n < self.stake.n]
 
     def _reasons(self) -> tuple[str, ...]:

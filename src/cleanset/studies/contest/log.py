@@ -32,7 +32,7 @@ class Objects:
     """Those not in the folder yet."""
 
     def path(self, digest: str) -> Path:
-        """Where a file is, whether it is there or not."""
+        """The path of a file, whether or not it exists."""
         return self.new.get(digest, self.contest / OBJECTS / digest)
 
     def read(self, digest: str) -> bytes:

@@ -1,7 +1,7 @@
 """Runs of defences over the eligibility lists and every published image, and a check of runs made before.
 
-The lists are the edition's finished sets, and an unpublished one. Of that a run says only whether the defence is
-eligible. Its rate is that of published images alone, and rounded, so that no time reveals anything of the others.
+The lists are the edition's finished sets, and an unpublished one. For that one, a run reports only whether the defence
+is eligible. Its rate is that of the published images, rounded, so that timing reveals nothing about the others.
 """
 
 import math

@@ -89,7 +89,7 @@ def standing(log: Log, on: datetime.date) -> Standing:
 def _shares_of_batches(contest: Contest, defences: Sequence[DefenceStanding]) -> Iterable[Shares]:
     """Each batch is shared equally among its defences that have won, once no other can still win.
 
-    Of those with the same answers to all images the first that was entered counts.
+    If several give the same answers to all images, only the first one entered counts.
     """
     without = contest.rules.without_shares()
     for batch in {each.batch for each in defences} - {None}:

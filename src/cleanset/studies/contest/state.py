@@ -197,7 +197,7 @@ def _publish(contest: Contest, line: Line[entries.Publication]) -> None:
     last = contest.draws[-1].week if contest.draws else datetime.date.min
     friday = week_of_day(max(since, after(last, 1)))
     if line.day < friday:
-        raise CleansetError(f"on {line.day}; expected a day from {friday} on, the Friday that ends the week: wait")
+        raise CleansetError(f"on {line.day}; expected {friday}, the Friday that ends the week, or later: wait")
     for submission, image in submitted.waiting:
         course = ImageCourse(contest.rules, image, submission, line.day)
         submitted.published[image.sha256] = course

@@ -116,7 +116,7 @@ def by_image(ratings: Sequence[Answer]) -> list[ImageRatings]:
 
 def taken_for_modified(images: Iterable[ImageRatings]) -> list[ImageRatings]:
     """The images with a negative majority, the largest share first, then by name."""
-    # half is no majority
+    # half is not a majority
     found = (each for each in images if 2 * each.negative > each.ratings)
     return sorted(found, key=lambda each: (-each.share, -each.ratings, each.image))
 

@@ -91,7 +91,7 @@ def plan(
 
     Writes page/ (for people: open index.html?list=1), trials.csv (the same
     lists for a survey tool), texts.yaml (the page's texts, to be translated),
-    and key.csv and plan.json, which are for you alone.
+    and key.csv and plan.json, which are for your eyes only.
     """
     from cleanset.studies.realness import planning
     from cleanset.studies.realness.plan import PlanRequest
@@ -118,8 +118,8 @@ def serve(
 ) -> None:
     """Serve a plan's page from this machine, and save each answer in its folder.
 
-    Everybody gets a list of their own, and comes back to the same place.
-    Answers are saved in answers/; people.csv, which is for you alone, has the
+    Every person gets their own list, and can continue where they stopped.
+    Answers are saved in answers/; people.csv, for your eyes only, has the
     recruiter's ids. With --public-url everyone may take part.
     """
     from cleanset.studies.realness import serving
@@ -164,7 +164,7 @@ def analyse(
     settings: Annotated[
         str,
         typer.Option(
-            help="Of the model: random (or intercepts), degrees (or normal); of the tests: bound, alpha; min_ratings.",
+            help="Model: random (or intercepts), degrees (or normal); tests: bound, alpha; min_ratings.",
             show_default="random=slopes,degrees=satterthwaite,bound=0.2,alpha=0.05,min_ratings=5",
         ),
     ] = "",

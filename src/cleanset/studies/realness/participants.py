@@ -96,7 +96,7 @@ class EndAddresses:
     """Address for all who are refused, except for the reasons below that have an address of their own."""
 
     declined: Address | None = None
-    """Of those who do not agree to take part."""
+    """Address for people who do not agree to take part."""
 
     full: Address | None = None
     """Address for those who come when all places are taken, or all answers there."""

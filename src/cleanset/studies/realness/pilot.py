@@ -217,7 +217,7 @@ class PageState:
     """The addresses of the images."""
 
     labels: list[str]
-    """Of the buttons."""
+    """The labels of the buttons."""
 
 
 @dataclass(slots=True)
@@ -496,6 +496,6 @@ def _power_text(pilot: Pilot, complete: int) -> str:
     if pilot.power is None:
         return f"power with the {planned} planned: not known, as the answers could not be analysed"
     return (
-        f"power with the {planned} planned, of whom {pilot.remaining} in {complete} remain after exclusions: "
+        f"power with the {planned} planned, {pilot.remaining} in {complete} remaining after exclusions: "
         f"{decimal(pilot.power)} (wanted: {pilot.wanted_power:g})"
     )

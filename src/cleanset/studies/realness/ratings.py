@@ -333,7 +333,7 @@ def _check_time(trial: Answer, least: int, at: str) -> None:
 def _answer_before(
     answer: Answer, answers: list[Answer], seen: dict[tuple[str, ...], int], at: str, *, revision: bool
 ) -> int | None:
-    """The place, among `answers`, of the earlier answer that this one replaces; None: there is none.
+    """The place, among `answers`, of the earlier answer that this one replaces, or None.
 
     Notes in `seen` where this one will be. Raises CleansetError for a second answer to one trial, or a second rating of
     an image, that is not a revision.

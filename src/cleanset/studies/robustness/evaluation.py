@@ -290,7 +290,7 @@ def as_text(evaluated: Evaluated) -> Group:
 
 
 def _table(family: Family, lines: Sequence[Measure]) -> MeasureTable:
-    """A row for each model, in the order in which they were named."""
+    """A row for each model, in the given order."""
     cut = {name for name, title in family.summary.items() if title in WITHOUT_INTERVAL}
     shown = [replace(each, low=NAN, high=NAN) if each.measure in cut else each for each in lines]
     return whole_table(shown, family, family.summary)

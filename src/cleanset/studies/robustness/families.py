@@ -159,7 +159,7 @@ class ChangePlan:
     changing: Changing
     """How a changed image is made or read."""
     files: Mapping[str, ImageFile]
-    """Where these images are, by file."""
+    """The locations of these images, by file."""
     params: StudyParams
     """What decides the changes besides the family's section: seed, JPEG quality, which model sees which image."""
     is_published: bool = False

@@ -181,7 +181,7 @@ class PassWorker:
     """Makes a changed image by its name, in worker processes."""
 
     settings: Settings
-    """Of its device."""
+    """The settings of its device."""
 
     takes_digests: bool
     """Whether the digests of the images are wanted."""
@@ -200,7 +200,7 @@ class PassWorker:
 
     @cached_property
     def _scorers(self) -> dict[str, Scorer]:
-        """Of the models that the device has been given so far."""
+        """Scorers of the models that the device has been given so far."""
         return {}
 
     def results(self, tasks: Tasks) -> Generator[tuple[int, ShownShard], None, None]:

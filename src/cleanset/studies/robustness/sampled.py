@@ -1,7 +1,7 @@
 """Statistics of all images and of each bootstrap resample: means, ratios and differences; 95 % intervals.
 
-CE is the ratio of two mean errors, mCE a mean of CEs, FR the ratio of two FPs: each is computed in every resample as
-it is of all images. Models that are compared must be resampled together (one `Resamples` for all of them).
+CE is the ratio of two mean errors, mCE a mean of CEs, FR the ratio of two FPs: each is computed in every resample in
+the same way as for all images. Models that are compared must be resampled together (one `Resamples` for all of them).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

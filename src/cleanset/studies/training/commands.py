@@ -35,7 +35,7 @@ def train(
     run: Annotated[
         str | None, typer.Option("--run", help="Name of the run in params.yaml; without it: all unfinished ones.")
     ] = None,
-    grid: Annotated[str | None, typer.Option("--grid", help="The unfinished runs of this grid alone.")] = None,
+    grid: Annotated[str | None, typer.Option("--grid", help="Only the unfinished runs of this grid.")] = None,
     study: StudyFolder = HERE,
 ) -> None:
     """Train every fold of a run, or of all unfinished runs, continuing what was interrupted.

@@ -149,7 +149,7 @@ def held_out_images(edition: Edition, classes: ClassTable, *, only_sets: bool = 
 def run(study: TrainingStudy) -> None:
     """Read every training image and its mask; write data/images.parquet and data/folds.csv.
 
-    Of `held_out: sets` images that a finished set has are left out, and their groups. Near-duplicates among your own
+    With `held_out: sets`, images in a finished set and their groups are left out. Near-duplicates among your own
     images are kept together. Raises CleansetError for an image of the edition, one that cannot be read, one that is
     there twice, a mask that does not fit, a mask that is missing where a run segments, and a class with fewer images
     than folds.
@@ -266,7 +266,7 @@ def facts(folders: Folders, image: tuple[str, str]) -> Facts:
 def check_duplicates(images: pd.DataFrame, table: Path) -> None:
     """Raise CleansetError for images of the same pixels: of two folds or of two classes, whatever their bytes.
 
-    Where there are more than the message names, all are in `table`.
+    If there are more than the message lists, all are written to `table`.
     """
     refuse_pairs(
         equal_pairs(zip(images["file"], images["sha256"], images["pixels_sha256"], strict=True)),

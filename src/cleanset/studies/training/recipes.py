@@ -416,7 +416,7 @@ def _recipes(kind: type[Recipe]) -> Iterator[type[Recipe]]:
 RECIPES: Mapping[str, type[Recipe]] = {each.name: each for each in _recipes(Recipe)}
 """Every recipe of this file by its name."""
 SECTIONS: Mapping[str, type[Recipe]] = {each.section: each for each in Recipe.__subclasses__() if each.section}
-"""The sections of settings in a run by key, as the recipe that they are named after has them."""
+"""The sections of settings in a run, by key, each with the recipe of its name."""
 
 
 def recipes_of_section(section: str) -> list[str]:

@@ -1,4 +1,4 @@
-// Keys of any keyboard layout, as the pages take them: Latin letters, digits, signs and named keys. Where a layout has
+// Keys of any keyboard layout, as the pages take them: Latin letters, digits, signs and named keys. If a layout has
 // other letters or digits, the place of the key counts, as on a Latin keyboard.
 import "./digits.js";
 

@@ -38,7 +38,7 @@
   }
 
   // Shows the image with `factor` device pixels for each of its own, `left` and `top` in CSS pixels from the element in
-  // which it is positioned. Only where the factor is no whole number does the browser smooth. The scale of its own lengths.
+  // which it is positioned. The browser smooths only if the factor is not a whole number. The scale of its own lengths.
   globalThis.placeAtPixels = (image, [width, height], factor, left, top) => {
     const unit = paintedUnit();
     const scale = 1 / (devicePixelRatio * unit);

@@ -1,6 +1,7 @@
-// What a person has in sight, how large, and for how long, unchanged: all pages ask here. What is pressed answers that,
-// and too short a time is no answer. One click is one answer: a second one at once, at the same place, is the same click.
-// A plain script, since the study's page is also opened from the disk, where browsers load no modules.
+// What a person has in sight, how large, and for how long, unchanged: all pages ask here. A key or click answers what
+// is shown; one that comes too soon does not count. One click is one answer: a second one at once, at the same place,
+// is the same click. A plain script, since the study's page is also opened from the disk, where browsers load no
+// modules.
 "use strict";
 {
   const SAME_CLICK_MILLISECONDS = 300;

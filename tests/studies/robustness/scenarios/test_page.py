@@ -67,7 +67,5 @@ def test_tests_by_image_without_the_published_regression(monkeypatch: pytest.Mon
 
 def test_how_low_score_is_appears_in_the_notice_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     page, _ = shown_page(study(), monkeypatch)
-    assert (
-        "Chance in the accuracies of classes of few images adds to the spread, so that Score is then too low." in page
-    )
+    assert "In classes with few images, chance adds to the spread, so Score is too low." in page
     assert "simulations" not in page

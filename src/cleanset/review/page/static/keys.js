@@ -44,7 +44,7 @@ export function work() {
 }
 startChecking(isHeld);
 
-// What the browser does by itself, or sends as something else than the key. Where one returns false, the key is sent.
+// What the browser does by itself, or sends as something else than the key. If one returns false, the key is sent.
 const HANDLERS = {
   stop_waiting: stopWaiting,
   take_rest: (key) => takeAll(key, send),

@@ -225,7 +225,7 @@
   const step = (name, isThere) => (isThere ? `<button type="button" class="${name}">${text(TEXTS[name])}</button>` : "");
 
   // The trials, one after another, from the first that has no answer in `given`. `save` is called with each answer, and
-  // the next trial waits for it; where it returns the end of a participant, that is the last. Where answers may be
+  // the next trial waits for it; where it returns the end of a participant, that is the last. If answers may be
   // changed, people can go back to all but pairs and plates.
   function asked(study, trials, given, save) {
     const isRevisable = (place) => STUDY.protocol.revision && place >= 0 && place < given.length && !(trials[place].kind in VALUES);

@@ -8,7 +8,7 @@ They come from a library or are computed here, and their amounts at the severiti
 - all others, such as fog, noise, contrast and jpeg_compression: the library imagecorruptions, which takes a severity
   alone; with other amounts a corruption is a function here, as those of `authors.DRAWN`
 
-Of imagecorruptions-imaug 1.1.5, fog and spatter differ from the authors' by at most 1 in single values; all others, and
+Fog and spatter of imagecorruptions-imaug 1.1.5 differ from the authors' by at most 1 in single values; all others, and
 those computed here, have the authors' values. A subset of the images remains: no error here is an official number.
 """
 

@@ -108,7 +108,7 @@ PUBLISHED_REFERENCE = "alexnet"
 
 
 def corruptions_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
-    """The corruptions that are named, each group replaced by its members; in the order of NAMED_CORRUPTIONS, each once.
+    """The given corruptions, each group replaced by its members; in the order of NAMED_CORRUPTIONS, without duplicates.
 
     Then custom ones, MODULE:FUNCTION, in the given order. Raises CleansetError for any other name.
     """

@@ -57,7 +57,7 @@ def frame_count(name: str, *, first_30: bool = False) -> int:
 
 
 def perturbations_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
-    """The perturbations that are named, each group replaced by its members, in the order of ALL_PERTURBATIONS.
+    """The given perturbations, each group replaced by its members, in the order of ALL_PERTURBATIONS.
 
     Raises CleansetError for a name that is neither a perturbation nor a group.
     """

@@ -71,8 +71,8 @@ def find_masks(sources: Iterable[MaskSource], images: ImageNames, otherwise: str
     """The mask files by image id, in folders of their own, too, such as ImageNet-S's of classes.
 
     A mask of none of your own `images` is there by its path. `otherwise`: the end of the error, of what else can be
-    done about a folder without masks. Raises CleansetError for a source that is not a folder, one without masks, a
-    file that is not named by an id of ImageNet's if the images are, and two masks of one image.
+    done about a folder without masks. Raises CleansetError for a source that is not a folder, one without masks, a file
+    without an ImageNet id in its name if the images have them, and two masks of one image.
     """
     found = dict[str, MaskFile]()
     for source in sources:

@@ -89,7 +89,7 @@ class ScenarioStudy(FamilyStudy):
     def tables(self) -> dict[str, pd.DataFrame]:
         """Accuracy by model, scenario and class; the parts of Score; the regression, if all models saw all images.
 
-        Where masks have several origins, accuracy by these, too.
+        If masks have several origins, accuracy by origin, too.
         """
         cells = cells_of(self, "class_index", self.images.class_indices)
         origins = self.images.origins
@@ -147,7 +147,7 @@ def cells_of(
 ) -> pd.DataFrame:
     """Images, correct ones and accuracy by model, scenario (unchanged is one) and key, sorted.
 
-    `of_images`: the key of each image, its class_index or the origin of its mask. Of the first of the study's
+    `of_images`: the key of each image, its class_index or the origin of its mask. For the first of the study's
     selections.
     """
     parts = []
@@ -165,7 +165,7 @@ def score_parts(study: ScenarioStudy) -> pd.DataFrame:
     """The parts of Score by model: accuracy, and its squared deviation from the accuracy on unchanged images.
 
     The part `external` has a row for each scenario, `internal` one for each class index, whose accuracy is the mean
-    over the scenarios, or one for each scenario that networks were trained on. Of the first of the study's selections.
+    over the scenarios, or one for each scenario that networks were trained on. For the first of the study's selections.
     """
     images = study.images
     measures = study.measures

@@ -41,7 +41,7 @@ _FOLDER_NAME = re.compile("[a-z][a-z0-9_]*")
 
 
 def scenarios_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
-    """The sets of images that are named, each scenario replaced by its members, in the order of SCENARIOS.
+    """The given sets of images, each scenario replaced by its members, in the order of SCENARIOS.
 
     Raises CleansetError for a name that is neither a set of images nor a scenario.
     """
