@@ -16,6 +16,12 @@ from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parents[1]
 DRAWING = ROOT / "docs" / "architecture.svg"
+DARK = (
+    '<style>@media (prefers-color-scheme: dark) { text { fill: #e6e8ea } [fill="#fff"] { fill: #1d2024 } '
+    '[fill="#fff3e0"] { fill: #5c4a1f } [fill="#eceff1"] { fill: #3a4047 } text[fill="#455a64"] { fill: #a0a8b1 } '
+    "}</style>"
+)
+"""Colors on a dark page."""
 PLUMBING = ("classes", "errors", "image_ids", "tables", "vocabulary")
 """Modules that share the box of the package `plumbing`."""
 SUBJECTS = {
@@ -149,6 +155,7 @@ def svg(arrows: Mapping[str, set[str]]) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" font-family="sans-serif">',
         "<title>The packages of cleanset and their imports</title>",
+        DARK,
         '<defs><marker id="end" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0 8 4 0 8z" fill="#607d8b"/></marker></defs>',
         f'<rect width="{width:.0f}" height="{height}" fill="#fff"/>',
