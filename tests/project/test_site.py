@@ -203,9 +203,9 @@ def test_every_entry_of_a_registry_is_there(site: Path) -> None:
     """Attacks, corruptions, hints and columns of the manifest, each with what it says of itself."""
     entries = {
         "reference/attacks": [f"{kind} {attack.effect.partition('[')[0].strip()}" for kind, attack in ATTACKS.items()],
-        "robustness": [entry.effect for entry in CORRUPTION_ENTRIES.values()],
+        "reference/robustness_measures": [entry.effect for entry in CORRUPTION_ENTRIES.values()],
         "hints": [f"{hint.kind.replace('_', ' ')} {hint.docs}" for hint in HINTS.values()],
-        "formats": [column.description for column in COLUMNS.values()],
+        "reference/tables": [column.description for column in COLUMNS.values()],
     }
     for page, texts in entries.items():
         shown = words(site, page)
