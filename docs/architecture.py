@@ -6,13 +6,15 @@ An arrow leads from a package to one that it imports, unless it imports that thr
 With --check nothing is written; the exit code is 1 if the committed drawing is out of date.
 """
 
-import ast
 import sys
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
+
+import grimp
+import networkx
+from grandalf.graphs import Edge, Graph, Vertex
+from grandalf.layouts import SugiyamaLayout, VertexViewer
 
 ROOT = Path(__file__).resolve().parents[1]
 DRAWING = ROOT / "docs" / "architecture.svg"
@@ -42,8 +44,8 @@ SUBJECTS = {
 }  # fmt: skip
 """A few words for each box. A package without an entry is an error."""
 BOX = (186, 46)
-GAP = 22
-ROW = 92
+SPACE = (22, 46)
+"""Pixels between boxes beside each other and below each other."""
 
 
 def box_of(module: str) -> str | None:
@@ -55,132 +57,77 @@ def box_of(module: str) -> str | None:
     return "plumbing" if name in PLUMBING else name
 
 
-def imported(path: Path) -> Iterator[str]:
-    """The modules of cleanset that a file imports anywhere, within functions too."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+def package_imports(source: Path) -> networkx.DiGraph:
+    """The boxes and the arrows between them, without those that a longer way implies."""
+    sys.path.insert(0, str(source.parent))
+    modules = grimp.build_graph(source.name, cache_dir=None)
+    boxes = {module: box_of(module) or "" for module in sorted(modules.modules)}
+    found = networkx.DiGraph()
+    found.add_nodes_from(sorted({*boxes.values()} - {""}))
+    for module, box in boxes.items():
+        others = {boxes[each] for each in modules.find_modules_directly_imported_by(module)}
+        found.add_edges_from((box, other) for other in sorted(others - {"", box}) if box)
+    for circle in networkx.strongly_connected_components(found):
+        if len(circle) > 1:
+            sys.exit(f"packages import each other: {', '.join(sorted(circle))}")
+    return networkx.transitive_reduction(found)
 
 
-def package_imports(source: Path) -> dict[str, set[str]]:
-    """The boxes that each box imports."""
-    found: dict[str, set[str]] = {}
-    for path in sorted(source.rglob("*.py")):
-        box = box_of(".".join(path.relative_to(source.parent).with_suffix("").parts).removesuffix(".__init__"))
-        if box is None:
-            continue
-        others = {box_of(name) for name in imported(path) if name.startswith("cleanset.")}
-        found.setdefault(box, set()).update(other for other in others if other and other != box)
-    return {box: {other for other in others if other in found} for box, others in found.items()}
+class Way:
+    """The points that an arrow passes, from the middle of a box to that of another."""
+
+    def setpath(self, points: Sequence[tuple[float, float]]) -> None:
+        """Keep the points; the layout calls this."""
+        self.points = points
 
 
-def reachable(box: str, arrows: Mapping[str, set[str]]) -> set[str]:
-    """All boxes below a box."""
-    return arrows[box].union(*(reachable(other, arrows) for other in arrows[box]))
+def placed(arrows: networkx.DiGraph) -> tuple[list[Vertex], list[Edge]]:
+    """The boxes and the arrows with their places: an arrow leads down, and passes every row between its boxes."""
+    vertices = {box: Vertex(box) for box in sorted(arrows)}
+    for vertex in vertices.values():
+        vertex.view = VertexViewer(*BOX)
+    edges = [Edge(vertices[box], vertices[other]) for box, other in sorted(arrows.edges)]
+    for edge in edges:
+        edge.view = Way()
+    for part in Graph(list(vertices.values()), edges).C:
+        layout = SugiyamaLayout(part)
+        layout.xspace = SPACE[0]
+        layout.yspace = SPACE[1]
+        layout.init_all()
+        layout.draw(24)
+    return list(vertices.values()), edges
 
 
-def direct(arrows: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """The arrows without those that a longer way implies."""
-    return {
-        box: {each for each in others if not any(each in reachable(other, arrows) for other in others)}
-        for box, others in arrows.items()
-    }
-
-
-def rows_of(arrows: Mapping[str, set[str]]) -> dict[str, int]:
-    """The row of each box, counted from the bottom: one above the highest box that it imports."""
-    rows: dict[str, int] = {}
-    while len(rows) < len(arrows):
-        found = {box for box, others in arrows.items() if box not in rows and others <= rows.keys()}
-        if not found:
-            sys.exit(f"packages import each other: {', '.join(sorted(arrows.keys() - rows.keys()))}")
-        rows |= {box: 1 + max((rows[other] for other in arrows[box]), default=-1) for box in found}
-    return rows
-
-
-def routes(arrows: Mapping[str, set[str]], rows: Mapping[str, int]) -> list[list[str]]:
-    """Each arrow as the places that it passes: a box, a free place in each row between, and a box."""
-    return [
-        [box, *(f"{box}>{other}@{row}" for row in range(rows[box] - 1, rows[other], -1)), other]
-        for box in sorted(arrows)
-        for other in sorted(arrows[box])
-    ]
-
-
-def positions(ways: Sequence[Sequence[str]], rows: Mapping[str, int]) -> dict[str, tuple[float, int]]:
-    """The centre of each place in x, and its row; places are ordered so that arrows cross seldom."""
-    row_of = dict(rows) | {place: rows[way[0]] - step for way in ways for step, place in enumerate(way)}
-    neighbors = defaultdict[str, list[str]](list)
-    for way in ways:
-        for upper, lower in pairwise(way):
-            neighbors[upper].append(lower)
-            neighbors[lower].append(upper)
-    levels = [sorted(place for place in row_of if row_of[place] == row) for row in range(max(row_of.values()) + 1)]
-    for sweep in range(24):
-        order = range(1, len(levels)) if sweep % 2 == 0 else range(len(levels) - 2, -1, -1)
-        for row in order:
-            beside = levels[row - 1 if sweep % 2 == 0 else row + 1]
-            rank = {place: (index + 0.5) / len(beside) for index, place in enumerate(beside)}
-
-            def mean(place: str, rank: Mapping[str, float] = rank) -> float:
-                known = [rank[each] for each in neighbors[place] if each in rank]
-                return sum(known) / len(known) if known else 0.5
-
-            levels[row].sort(key=lambda place: (mean(place), place))
-    widths = {place: BOX[0] if place in rows else 8 for place in row_of}
-    total = max(sum(widths[place] + GAP for place in level) for level in levels)
-    found = {}
-    for row, level in enumerate(levels):
-        space = (total - sum(widths[place] for place in level)) / len(level)
-        x = space / 2
-        for place in level:
-            found[place] = (x + widths[place] / 2, row)
-            x += widths[place] + space
-    return found
-
-
-def svg(arrows: Mapping[str, set[str]]) -> str:
+def svg(arrows: networkx.DiGraph) -> str:
     """The drawing."""
-    rows = rows_of(arrows)
-    ways = routes(direct(arrows), rows)
-    places = positions(ways, rows)
-    height = (max(rows.values()) + 1) * ROW + 20
-    width = max(x for x, _ in places.values()) + BOX[0] / 2 + GAP
-
-    def y(row: int) -> float:
-        return height - 20 - row * ROW - BOX[1] / 2
-
+    boxes, edges = placed(arrows)
+    left = min(box.view.xy[0] for box in boxes) - BOX[0] / 2 - SPACE[0]
+    right = max(box.view.xy[0] for box in boxes) + BOX[0] / 2 + SPACE[0]
+    height = max(box.view.xy[1] for box in boxes) + BOX[1] / 2 + SPACE[0]
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" font-family="sans-serif">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{left:.0f} -{SPACE[0]} {right - left:.0f} '
+        f'{height + SPACE[0]:.0f}" font-family="sans-serif">',
         "<title>The packages of cleanset and their imports</title>",
         DARK,
         '<defs><marker id="end" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0 8 4 0 8z" fill="#607d8b"/></marker></defs>',
-        f'<rect width="{width:.0f}" height="{height}" fill="#fff"/>',
+        f'<rect x="{left:.0f}" y="-{SPACE[0]}" width="100%" height="100%" fill="#fff"/>',
     ]
-    for way in ways:
-        points = []
-        for step, place in enumerate(way):
-            x, row = places[place]
-            if step:
-                points.append(f"{x:.0f} {y(row) - BOX[1] / 2 - 2:.0f}")
-            if step < len(way) - 1:
-                points.append(f"{x:.0f} {y(row) + BOX[1] / 2:.0f}")
-        path = "M" + " L".join(points)
-        lines.append(f'<path d="{path}" fill="none" stroke="#607d8b" marker-end="url(#end)"/>')
-    for box in sorted(arrows):
-        x, row = places[box]
-        name = {"cli": "cli.py", "loading": "loading.py"}.get(box, box)
-        fill = "#fff3e0" if (ROOT / "src/cleanset/studies" / box).is_dir() else "#eceff1"
+    for edge in edges:
+        # from the lower side of a box, straight through the rows between, to the upper side of the other
+        ends = [f"{x:.0f} {y + side:.0f}" for x, y in edge.view.points for side in (-BOX[1] / 2 - 2, BOX[1] / 2)]
+        lines.append(f'<path d="M{" L".join(ends[1:-1])}" fill="none" stroke="#607d8b" marker-end="url(#end)"/>')
+    for box in boxes:
+        x, y = box.view.xy
+        name = {"cli": "cli.py", "loading": "loading.py"}.get(box.data, box.data)
+        fill = "#fff3e0" if (ROOT / "src/cleanset/studies" / box.data).is_dir() else "#eceff1"
         lines += [
-            f'<rect x="{x - BOX[0] / 2:.0f}" y="{y(row) - BOX[1] / 2:.0f}" width="{BOX[0]}" height="{BOX[1]}" rx="5" '
+            f'<rect x="{x - BOX[0] / 2:.0f}" y="{y - BOX[1] / 2:.0f}" width="{BOX[0]}" height="{BOX[1]}" rx="5" '
             f'fill="{fill}" stroke="#90a4ae"/>',
-            f'<text x="{x:.0f}" y="{y(row) - 3:.0f}" text-anchor="middle" font-size="15" font-weight="bold">'
+            f'<text x="{x:.0f}" y="{y - 3:.0f}" text-anchor="middle" font-size="15" font-weight="bold">'
             f"{escape(name)}</text>",
-            f'<text x="{x:.0f}" y="{y(row) + 15:.0f}" text-anchor="middle" font-size="11" fill="#455a64">'
-            f"{escape(SUBJECTS[box])}</text>",
+            f'<text x="{x:.0f}" y="{y + 15:.0f}" text-anchor="middle" font-size="11" fill="#455a64">'
+            f"{escape(SUBJECTS[box.data])}</text>",
         ]
     return "\n".join([*lines, "</svg>"]) + "\n"
 

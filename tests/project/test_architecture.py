@@ -25,8 +25,11 @@ def test_the_drawing_is_current(repository: Path) -> None:
 def small(repository: Path, tmp_path: Path) -> Path:
     """A repository with three packages: review imports scoring and files, scoring imports files."""
     for name, text in {
+        "__init__.py": "",
+        "plumbing/__init__.py": "",
         "plumbing/files.py": "",
         "scoring/__init__.py": "from cleanset.plumbing.files import read_text\n",
+        "scoring/models.py": "",
         "review/__init__.py": "",
         "review/page.py": "def run():\n    from cleanset.scoring import models\n    import cleanset.plumbing.files\n",
     }.items():
