@@ -9,7 +9,7 @@ pandas, pyarrow, pillow, pydantic, pyyaml, rich, scipy, typer; and robustbench 1
 is read). The waiting for corrupted images is measured too if the extra robustness is installed.
 It needs the folder of real photographs and weights: CLEANSET_REAL, else ../shared/real.
 
-It prints Markdown for RESULTS.md, the most important rows first and each as soon as it is measured, and ends with exit
+It prints Markdown for RESULTS.md, the most important rows first and each row once measured, and ends with exit
 code 1 if a stored score differs or a part fails. Parts that would begin after --budget seconds are left out. Without a
 GPU: `--device cpu --images 200`, which compares two batch sizes instead.
 """

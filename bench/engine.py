@@ -214,8 +214,8 @@ def measured(workers: Sequence[Worker[Any]], tasks: Sequence[Task], skipped: int
 def rate_while_all_compute(finished: Sequence[Finished], workers: int, skipped: int) -> float:
     """Images a second from when each worker has finished `skipped` shards until the first has finished its last.
 
-    Of a shard that is in progress as much counts as has passed of its time. If there is no such time it is from the
-    first shard to the last, and said so. Exits where a worker has finished none.
+    A shard in progress counts by the share of its time that has passed. Without such a time, the rate is from the first
+    shard to the last, with a note. Exits where a worker has finished none.
     """
     in_order = sorted(finished, key=lambda each: each.seconds)
     by_worker = defaultdict[Hashable, list[Finished]](list)

@@ -47,7 +47,7 @@ CROPPED_SHARES = (0.05, 0.12, 0.2)
 
 
 def main() -> None:
-    """Measure the rates; those of unseen photographs and of other tools stay as they are."""
+    """Measure the rates; those of unseen photographs and of other tools are kept."""
     photographs = {name: image for folder in LABELS for name, image in photographs_of(folder).items()}
     apart = list(photographs_of(APART).values())
     flaws = flaws_of_photographs()
@@ -163,7 +163,7 @@ def penultimate_features(photographs: Sequence[Image.Image]) -> NDArray[np.float
 
 
 def copies_found(photographs: Sequence[Image.Image]) -> dict[str, object]:
-    """The cropped copies that are found beside all photographs, and the photographs taken for another one."""
+    """The cropped copies that are found among all photographs, and the photographs taken for another one."""
     looks = {f"{place}": look_at(saved(image)) for place, image in enumerate(photographs)}
     wrong = duplicate_hints(looks)
     found = {}
@@ -182,7 +182,7 @@ def copies_found(photographs: Sequence[Image.Image]) -> dict[str, object]:
 
 
 def planted_found(photographs: Sequence[Image.Image]) -> dict[str, object]:
-    """Of some photographs without a hint, those with each planted flaw that have one; text is not read."""
+    """The number with each planted flaw that have a hint, of photographs without one before; text is not read."""
     unhinted = [image for image in photographs if not kinds_in(saved(image))]
     chosen = unhinted[:: len(unhinted) // PLANTED_PHOTOGRAPHS][:PLANTED_PHOTOGRAPHS]
     kinds = {name: [kinds_in(saved(plant(image))) for image in chosen] for name, plant in FLAWS.items()}

@@ -1,8 +1,8 @@
 """Coverage of the 95 % intervals of a robustness study, by simulation.
 
 Classes are fixed and differ in difficulty; each simulation draws new images. An image has one difficulty in all
-changes and, correlated, for both models. Every interval comes from `Resamples.adjusted_means`, as in a study; the
-resamples are the same in all simulations of a cell, as they are for all models of a study.
+changes and, correlated, for both models. Every interval comes from `Resamples.adjusted_means`, as in a study; all
+simulations of a cell share the resamples, as do all models of a study.
 """
 
 import sys

@@ -306,7 +306,7 @@ def _number(value: int | str) -> str:
 
 
 def main() -> None:
-    """Write into the folder that is named, else build/published, and print the comparison."""
+    """Write into the given folder, by default build/published, and print the comparison."""
     try:
         found = run(Path(*(sys.argv[1:] or ["build/published"])))
     except CleansetError as error:

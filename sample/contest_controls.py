@@ -32,7 +32,7 @@ EXAMPLES = [
     ((STARFISH,), 0, f"{SURE}. The outline follows its edge closely, also between the arms."),
     ((STRAWBERRY,), 73, "What can be seen leaves no doubt, but the border cuts a part off: it is not complete."),
     ((STRAWBERRY, GOLDFISH), 0, "One of each, so that no outline is asked for; size does not matter here."),
-    ((), 0, "Neither: a background alone is no object."),
+    ((), 0, "Neither: a background alone is not an object."),
 ]
 """Objects, pixels by which they are moved out of the image, reason why the answers are correct."""
 ANGLES = 36

@@ -1,4 +1,4 @@
-// What is wrong with the boxes of a page as it is shown now; evaluated in the page by tests/boxes.py.
+// Problems of the boxes of a page as currently shown; evaluated in the page by tests/boxes.py.
 // Returns lines such as `cut in half: button "Save"`.
 (inside) => {
   const LEAST_FONT = 12;

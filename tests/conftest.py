@@ -26,7 +26,7 @@ from tests.ten_images import FORK_SERVER, PRELOADED, PRELOADED_WITH_TORCH, Made
 
 # pages read text in every image that they show, which takes longer than the tests; those of text unset it
 os.environ[NO_TEXT] = "1"
-# the same examples in each run: whether a commit passes is no matter of chance
+# the same examples in each run, so that chance does not decide whether a commit passes
 settings.register_profile(FAST, deadline=None, derandomize=True)
 REPOSITORY = Path(__file__).resolve().parents[1]
 TESTS = Path(__file__).resolve().parent
@@ -183,7 +183,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Where a test may run a model, let the processes that it forks have what that needs."""
+    """If a test may run a model, give the processes that it forks what this needs."""
     gc.freeze()
     gc.enable()
     if any(item.get_closest_marker("slow") for item in session.items):
@@ -234,7 +234,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _state_home(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What a machine has seen of contests is none of a test's business, nor of another process that runs tests."""
+    """A test depends neither on the contests that a machine has seen, nor on another process that runs tests."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 

@@ -1,7 +1,7 @@
 """`cleanset`, `dvc` and Python scripts start in milliseconds: a server that has imported their libraries forks them.
 
 A third of the processor time of a test run went into starting Python with torch, timm or DVC. The server imports
-libraries only: the code of `cleanset` is that of PYTHONPATH, read again by each command. Where the environment differs
+libraries only: the code of `cleanset` is that of PYTHONPATH, read again by each command. If the environment differs
 from the server's in anything that an import may look at (a sitecustomize, certificates, switches of a library), the
 installed command is started; so is Python with anything but the path of a script as its first argument.
 

@@ -35,7 +35,7 @@ def forked_worker(arguments: Sequence[str]) -> Path:
 def work(request: Request) -> None:
     """Do what `python -c` does with the program of execnet, which reads from standard input what to do."""
     enter(request)
-    # it runs already, and is no child of this process, which could not ask for its state
+    # it already runs, and is not a child of this process, which could not ask for its state
     forkserver.ensure_running = forkserver._forkserver.ensure_running = lambda: None  # type: ignore[method-assign]
     sys.argv = ["-c"]
     # as Python's own, these close no descriptor when they are replaced

@@ -43,7 +43,8 @@ def parse_lock(text: str, folder: str = ".") -> Lock:
 def lock_problems(committed: Lock, rebuilt: Lock) -> list[str]:
     """Compare a rebuild with the committed lock: a line for each stage by which the two differ, with the remedy.
 
-    A stage is named where the difference begins. One that only reads what another stage wrote differently is not.
+    The stage at which the difference begins is reported. One that only reads what another stage wrote differently is
+    not.
     """
     written = {path for stage in rebuilt.values() for path in stage.outs}
     lines: dict[str, set[str]] = defaultdict(set)

@@ -39,7 +39,7 @@ def of_one_model(pipeline: str) -> str:
 def write_small_edition(checkout: Checkout, edition: str = ".") -> None:
     """Make the edition in this folder of a checkout one of the ten images: archives, params, pipeline, reviews.
 
-    The archives lie in `raw/`, which git does not ignore.
+    The archives are in `raw/`, which git does not ignore.
     """
     folder = checkout.folder / edition
     params = yaml.safe_load((checkout.folder / "params.yaml").read_text())

@@ -78,7 +78,7 @@ def test_an_image_rewritten_in_place_with_its_time_set_back(edition: Edition) ->
 
 
 def test_images_that_change_one_after_the_other(edition: Edition) -> None:
-    """Each is named until it is accepted; then all is well again, until the next one."""
+    """Each is reported until it is accepted; then all is well again, until the next one."""
     where = edition.path("../images")
     shutil.copy(image(edition, "dog/001.png"), image(edition, "cat/001.png"))
     found = status.run(edition)

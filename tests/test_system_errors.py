@@ -1,4 +1,5 @@
-"""Errors of the system name the right file and say what to do; a closed pipe is none. Large files are never read."""
+"""Errors of the system name the right file and say what to do; a closed pipe is not an error. Large files are never
+read."""
 
 import errno
 import fcntl

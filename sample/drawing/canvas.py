@@ -193,7 +193,7 @@ class Cover:
         self.share = np.minimum(self.share, 255 - self._opacity(paint, state))
 
     def _opacity(self, paint: Callable[[Canvas, Random], object], state: object) -> npt.NDArray[np.uint8]:
-        """Where something opaque is painted, black and white paper end in the same colour."""
+        """Under opaque paint, black and white paper end in the same colour."""
         papers = []
         for paper in ("black", "white"):
             canvas = Canvas(*self.size)

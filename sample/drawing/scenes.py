@@ -70,7 +70,7 @@ def _drawn(scene: Scene, rng: Random, scale: int, *, covered: bool) -> tuple[Ima
 
 
 def _places(scene: Scene, rng: Random) -> list[tuple[Point, float]]:
-    """Where each object is, and its size from middle to edge, in pixels."""
+    """The place of each object, and its size from middle to edge, in pixels."""
     short = min(scene.width, scene.height)
     usable = scene.height * (100 - scene.clear) / 100
     low, high = SIZES[scene.difficulty]

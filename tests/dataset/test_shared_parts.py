@@ -48,7 +48,7 @@ def test_copies_without_an_eighth_of_each_side_or_a_quarter_of_one() -> None:
 
 
 def test_mirrored_copies() -> None:
-    """For images before and after them, and for a mirrored copy; a symmetrical image is no copy of itself."""
+    """For images before and after them, and for a mirrored copy; a symmetrical image is not a copy of itself."""
     first, second = SCENES[:2]
     copies = [
         ImageOps.mirror(saved(first.crop((40, 30, 280, 210)))),

@@ -1,4 +1,4 @@
-"""What kills and failing disks leave, in real DVC repositories: found, and repaired by the commands that are named."""
+"""What kills and failing disks leave, in real DVC repositories: found, and repaired by the printed commands."""
 
 import json
 import os

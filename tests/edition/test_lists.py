@@ -190,7 +190,7 @@ def test_pin_writes_the_digests(edition: Edition) -> None:
 
 
 def test_add(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is named from the current folder, and pinned at once."""
+    """The file's path is relative to the current folder, and it is pinned at once."""
     monkeypatch.chdir(edition.folder.parent)
     new = with_lists(models_from_texts([f"plain=lists:{edition.folder.name}/lists.csv/plain"]), edition.folder)
     change_models(edition.folder, new, [])

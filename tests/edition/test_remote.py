@@ -73,7 +73,7 @@ def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_it_is_given_at_once_or_later(
     photos: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A folder that is named from where the command is typed is the same for each project of the edition."""
+    """A folder given relative to the current one is the same for each project of the edition."""
     run(monkeypatch, "first", "--images", "photos", "--remote", "store", "--no-git")
     run(monkeypatch, "second", "--images", "photos", "--no-git")
     run(monkeypatch, "third", "--model", "a=random:0", "--remote", "https://host/dvc", "--no-git")

@@ -55,7 +55,7 @@ def test_the_config_of_dvc(found: str, in_git: bool, expected: str) -> None:
 
 
 def test_git_comes_later_and_goes_again(tmp_path: Path) -> None:
-    """DVC is told so in all five projects of an edition, by a named command, and nothing is changed twice."""
+    """The printed command tells DVC so in all five projects of an edition, and changes nothing twice."""
     edition = tmp_path / "mine"
     make_edition(edition, models_from_texts(["a=random:0"]))
     configs = [edition / ".dvc" / "config", *sorted(edition.glob("studies/*/.dvc/config"))]

@@ -92,7 +92,7 @@ def change_param(path: Path, key: str) -> None:
 
 
 def sizes(path: Path) -> dict[str, int]:
-    """What dvc.lock says of a folder beside its MD5."""
+    """The fields of a folder in dvc.lock other than its MD5."""
     files = [each for each in path.rglob("*") if each.is_file()]
     return {"size": sum(each.stat().st_size for each in files), "nfiles": len(files)} if path.is_dir() else {}
 
@@ -101,7 +101,7 @@ def sizes(path: Path) -> dict[str, int]:
 def test_an_output_is_known_by_content_unless_it_has_many_files(
     most: int, is_told_apart: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two folders of two files and as many bytes, of which one digit differs."""
+    """Two folders of two files and equal sizes that differ in one digit."""
     monkeypatch.setattr(stage_inputs, "HASHED_FILES", most)
     noted = []
     for digit in "45":

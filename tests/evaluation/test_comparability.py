@@ -58,12 +58,12 @@ DIFFERENT: dict[str, tuple[ComparabilityCard, str, str]] = {
         "corruptions 1",
     ),
 }
-"""By the field that is named first: a card that differs in it, and both values as shown."""
+"""By the field reported first: a card that differs in it, and both values as shown."""
 
 
 @pytest.mark.parametrize("field", DIFFERENT)
 def test_the_first_difference(field: str) -> None:
-    """What explains other pixels is named before them; the digests differ, too, and either card may be first."""
+    """The cause of different pixels is reported before them; the digests differ, too, and either card may be first."""
     other, value, others = DIFFERENT[field]
     assert first_difference(CARD, other) == (field, value, others)
     assert first_difference(other, CARD) == (field, others, value)

@@ -476,7 +476,7 @@ def test_the_best_comes_first_and_equal_ones_as_given() -> None:
 
 @pytest.mark.long
 def test_models_of_the_zoos_without_an_edition(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their weights, here random ones, lie where they would be downloaded to."""
+    """Their weights, here random ones, are at the path of the download."""
     monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))
     weights = tmp_path / "cache" / "data" / "weights"
     state = settle(timm.create_model("resnet18"), 3).state_dict()

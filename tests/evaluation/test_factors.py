@@ -109,7 +109,7 @@ def test_a_model_without_errors_has_no_ratio(stored: Path) -> None:
 
 
 def test_intervals_of_a_factor_that_nothing_distinguishes_cover_one() -> None:
-    """Of 2,000 images every second has a factor, and each is misclassified with the same probability."""
+    """Every second of 2,000 images has a factor, and each is misclassified with the same probability."""
     drawn = np.random.default_rng(3)
     of_images = {
         id_of(number): Annotation(class_index=0, factors=frozenset({"pose"} if number % 2 else ()))

@@ -53,7 +53,7 @@ MISSING = {
     "studies/training/experiments.py": "Score, whose reason is next to it in the file",
     "studies/training/segmentation/task.py": "labels in no image, which are left out of the mean",
 }
-"""Where NaN may be, and why."""
+"""The places where NaN is allowed, and why."""
 COLUMNS = columns_of("model", "value", "low", "high", attack="change")
 
 

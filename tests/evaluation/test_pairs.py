@@ -51,7 +51,7 @@ def test_pairs_are_those_of_sets_of_images(answers: list[list[bool]]) -> None:
 
 
 def test_many_images_are_counted_in_blocks() -> None:
-    """Of 10,000 images the first model knows all but every third, the second all but every fifth."""
+    """In 10,000 images, the first model misclassifies every third, the second every fifth."""
     place = np.arange(10_000)
     (pair,) = compare_pairwise([("a", place % 3 > 0), ("b", place % 5 > 0)], [str(each) for each in place])
     assert pair.counts == PairedCounts(both=5333, only_first=1333, only_second=2667, neither=667)

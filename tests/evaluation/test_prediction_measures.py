@@ -134,7 +134,7 @@ def test_no_renumbering_explains_chance(kind: str) -> None:
 
 @pytest.mark.long
 def test_the_debiased_error_is_nearer_to_the_truth() -> None:
-    """Of 200 sets of 100 images: a calibrated model, and one that is .1 too confident in every image."""
+    """200 sets of 100 images: a calibrated model, and one that is .1 too confident in every image."""
     random = np.random.default_rng(0)
     for excess in (0.0, 0.1):
         errors = []

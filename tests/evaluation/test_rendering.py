@@ -134,7 +134,7 @@ def printed(table: MeasureTable, width: int) -> list[str]:
 
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
 def test_no_column_is_cut_whatever_the_width(width: int) -> None:
-    """Seven measures of two models: those that do not fit stand in further blocks, each with the models again."""
+    """Seven measures of two models: those that do not fit are in further blocks, each with the models again."""
     titles = ["accuracy", "macro accuracy", "top-5", "confidence", "ECE", "a further measure", "p"]
     names = ("one", "two")
     rows = [

@@ -92,7 +92,7 @@ def test_a_file_goes_with_an_architecture(tmp_path: Path) -> None:
 
 
 def test_weights_with_a_record_are_read_by_what_is_registered_for_it(tmp_path: Path) -> None:
-    """A training's own reader; an architecture that is named comes first."""
+    """A training's own reader; a given architecture comes first."""
     file = tmp_path / "weights.safetensors"
     file.write_bytes(b"weights")
     (tmp_path / "record.json").write_text("{}")

@@ -1,4 +1,4 @@
-"""The words beside a progress bar, and work in threads behind it."""
+"""The words next to a progress bar, and work in threads behind it."""
 
 from threading import get_ident, main_thread
 

@@ -1,4 +1,4 @@
-"""The values that stages and DVC read from params.yaml are the same, or there are none."""
+"""Stages and DVC read the same values from params.yaml, or none."""
 
 import re
 from pathlib import Path

@@ -137,7 +137,7 @@ def test_a_bench_runs_in_miniature(name: str, repository: Path, tmp_path: Path) 
 
 
 def copy_project(repository: Path, folder: Path, miniature: Miniature) -> None:
-    """Links to all that is in the repository beside a copy of bench/ with other constants."""
+    """A copy of bench/ with other constants, and links to everything else in the repository."""
     for path in repository.iterdir():
         if path.name not in ("bench", ".dvc", "data"):
             (folder / path.name).symlink_to(path)

@@ -46,7 +46,7 @@ def test_get_import_and_update(
 def test_differences_of_metrics_and_plots(
     versions: Checkout, reviewed: tuple[Checkout, str, list[str]], repository: Path
 ) -> None:
-    """Of two revisions: the class that lost an image, and the same numbers as a page and as JSON."""
+    """Two revisions: the class that lost an image, and the same numbers as a page and as JSON."""
     done = shell(versions, "mkdir -p build\n" + block(repository, "dvc metrics diff v1 v2"))
     assert done.returncode == 0, done.stderr
     changed = [line for line in done.stdout.splitlines() if "metrics/classes/" in line]

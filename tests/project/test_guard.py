@@ -80,7 +80,7 @@ def test_the_same_lock_is_fine() -> None:
 
 
 def test_other_bytes_without_a_reason() -> None:
-    """Only the first stage is named: the others read what it wrote."""
+    """Only the first stage is reported: the others read what it wrote."""
     assert problems(("i1", "i2"), ("s1", "s2"), ("j1", "j2"), ("x1", "x2")) == [
         f"preprocess {UNDECLARED}: raise src/dataset/VERSION, then run dvc repro and commit dvc.lock "
         "(data/index.parquet)"

@@ -30,7 +30,7 @@ def page(repository: Path, name: str) -> str:
 
 
 def test_rates_are_of_the_rules_of_today(rates: dict[str, Any], repository: Path) -> None:
-    """Of each hint by itself: a new one is not yet measured, and the rates of the others stay."""
+    """Each hint separately: a new one is not yet measured, and the rates of the others stay."""
     today = {hint.kind: hint.rules_of.isoformat() for hint in HINTS.values()}
     measured = {kind: flaw["rules_of"] for kind, flaw in rates["half_of_500"]["flaws"].items()}
     measured |= {"duplicate": rates["copies"]["rules_of"], **rates["network"]["rules_of"]}

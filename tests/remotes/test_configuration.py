@@ -1,4 +1,4 @@
-"""What is committed: a placeholder for reading, safe settings; nothing asks for it unless it is told to."""
+"""What is committed: a placeholder for reading, safe settings; nothing asks for it by itself."""
 
 import re
 import socket
@@ -19,7 +19,7 @@ SETTINGS = {"url": PLACEHOLDER, "verify": "true", "jobs": "32"}
 
 
 def settings(config: Path) -> dict[str, str]:
-    """The settings of the remote that commands use if none is named."""
+    """The settings of the remote that commands use by default."""
     parser = ConfigParser()
     parser.read_string(re.sub(r"(?m)^\s+", "", config.read_text()))
     return dict(parser[f"'remote \"{parser['core']['remote']}\"'"])

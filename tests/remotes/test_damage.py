@@ -63,7 +63,7 @@ def whole(checkout: Checkout, built: Checkout) -> bool:
 
 @pytest.mark.exhaustive
 def test_damaged_objects(web: Remote, objects: Objects, clone: Cloning, built: Checkout) -> None:
-    """With one flipped bit, an image cut short, or none, the set is named and not delivered, however often."""
+    """With one flipped bit, or an image cut short or missing, the set is reported and never delivered."""
     good = objects.image.read_bytes()
     checkout = clone(web)
     for damaged in (good[:-1] + bytes([good[-1] ^ 1]), good[:-1], None):
@@ -86,7 +86,7 @@ def test_a_damaged_list_of_files_and_a_killed_pull(
 ) -> None:
     """DVC delivers a wrong set then, as docs/publish.md says; its status tells, and another pull mends it.
 
-    What a killed pull left is named by the next, and removed with --force.
+    The next command reports what a killed pull left, and removes it with --force.
     """
     good = objects.listing.read_bytes()
     objects.listing.write_bytes(good.replace(b"n02165456/", b"n02165457/"))
@@ -126,7 +126,7 @@ def test_a_connection_that_breaks(web: Remote, clone: Cloning, built: Checkout) 
 
 @pytest.fixture
 def small_disks(web: Remote, clone: Cloning) -> Iterator[tuple[Checkout, list[Path]]]:
-    """A clone whose cache and data lie on disks of 300 KB."""
+    """A clone whose cache and data are on disks of 300 KB."""
     checkout = clone(web)
     with (
         small_disk_at(checkout.folder / ".dvc" / "cache", kilobytes=300) as cache,

@@ -20,7 +20,7 @@ from cleanset.tables import CROP_SCORES, INDEX, SCORES, write_table
 
 TENCH, GOLDFISH = 0, 1
 LABELS = [TENCH, TENCH, TENCH, TENCH, GOLDFISH, GOLDFISH]
-"""Of images 1 to 6."""
+"""Reviews of images 1 to 6."""
 
 
 def made(folder: Path, roles: Sequence[str], unreviewed: str) -> Path:

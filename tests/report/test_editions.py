@@ -1,4 +1,4 @@
-"""Reports of editions that are unlike the sample: one model, ten, nothing kept; names that are no HTML."""
+"""Reports of editions that are unlike the sample: one model, ten, nothing kept; names that are not valid HTML."""
 
 import re
 import shutil
@@ -275,7 +275,7 @@ def assert_without(report: Path, words: Sequence[str]) -> dict[str, str]:
 
 @pytest.mark.long
 def test_own_images_without_scores(tmp_path: Path) -> None:
-    """No model is spoken of, each link leads somewhere, and no class is named twice."""
+    """No model is mentioned, each link leads somewhere, and no class is listed twice."""
     edition = own_edition.make(tmp_path)
     own_edition.review(edition, "ada", {"ripe pears/001.png": own_edition.REJECT})
     own_edition.run(edition, "crops", "score_crops", "review_apply", "count", "report")

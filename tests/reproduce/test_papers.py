@@ -157,7 +157,7 @@ def test_a_regression_has_the_estimates_that_it_is_made_from() -> None:
 
 
 def test_programs_on_our_own_input_are_tests(found: dict[str, Reproduction], repository: Path) -> None:
-    """They are no numbers of a paper; the files with these tests are there."""
+    """They are not numbers of a paper; the files with these tests exist."""
     for paper in found.values():
         for each in paper.own_input:
             assert (repository / each.tests).is_file()

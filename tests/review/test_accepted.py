@@ -115,7 +115,8 @@ def test_a_damaged_list(change: Callable[[str], str], message: str, folder: Path
 
 
 def test_damaged_images_are_counted_by_kind(folder: Path) -> None:
-    """Whatever the numbers in a problem; three of each kind are named, and all are in a table, while they are."""
+    """Regardless of the numbers in a problem; three of each kind are listed, and all are in a table as long as they
+    exist."""
     (folder / "images" / "cat" / "whole.png").write_bytes((folder / "images" / "cat" / "0.png").read_bytes())
     for number in range(60):
         image = drawn_image(30, 20, seed=number)
@@ -140,7 +141,7 @@ def test_damaged_images_are_counted_by_kind(folder: Path) -> None:
         "cat/see-through 0.png", "cat/see-through 1.png", "dog/9.png", *(f"dog/{path.name}" for path in cut)
     ]  # fmt: skip
     assert len({problem for _, problem in rows}) > 3
-    # fewer are named, and the table of before is gone
+    # fewer are listed, and the earlier table is gone
     for path in (*cut[1:], folder / "images" / "dog" / "9.png", folder / "images" / "cat" / "see-through 1.png"):
         path.unlink()
     message = (

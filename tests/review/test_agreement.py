@@ -290,7 +290,7 @@ def test_the_metrics_of_the_sample(built: Checkout) -> None:
     names = ("reviewed_by_several", "reviewers_differ", "reviewers_agreement")
     texts = [(built.folder / "metrics" / "totals" / f"{name}.json").read_text() for name in names]
     assert [set(json.loads(text).values()) for text in texts] == [{5}, {1}, {80.0}]
-    # of five images there is no kappa
+    # no kappa for five images
     assert not (built.folder / "metrics" / "totals" / "reviewers_kappa.json").exists()
 
 

@@ -249,7 +249,7 @@ def test_an_audit_from_the_drawing_to_the_metrics(edition: Edition) -> None:
     ]  # fmt: skip
     code, _, error = says(cleanset("review", "audit", "3", "--model", "standard", "--seed", "2", cwd=edition.folder))
     assert (code, "drawn with seed '1', not '2'; leave out --seed" in error) == (1, True)
-    # the folder is no reviewer's
+    # the folder does not belong to a reviewer
     before = read_reviews(edition.reviews, imagenet())
     audited(edition, {2: "verdict: clean", 4: "verdict: reject, reason: blur", 5: "verdict: clean"})
     assert read_reviews(edition.reviews, imagenet()) == before

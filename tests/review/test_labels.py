@@ -324,7 +324,7 @@ def test_the_corrected_table(edition: Edition) -> None:
 
 
 def test_reviewers_who_name_different_classes_and_the_board(edition: Edition) -> None:
-    """The board overrules; without it, one class must be named."""
+    """The board overrules; without it, exactly one class must be given."""
     wrong = {"verdict": "reject", "reason": "wrong_class"}
     own_edition.review(edition, "ada", {"cat/3.png": wrong | {"correct_class": "dog"}})
     own_edition.review(edition, "board", {"cat/3.png": wrong | {"note": "a fox"}} | NOTED)

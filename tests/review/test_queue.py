@@ -116,7 +116,7 @@ def test_the_status_of_a_class(words: list[str], expected: ClassStatus) -> None:
 
 
 def images_asked(models: Sequence[tuple[Ranked, Mapping[str, str]]], places: int) -> list[str]:
-    """Ask always the first question and answer with the truth, until there is none."""
+    """Always ask the first question and answer with the truth, until none is left."""
     by_role = {str(number): candidates_of(ranked) for number, (ranked, _) in enumerate(models)}
     answered: list[str] = []
 

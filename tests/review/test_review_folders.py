@@ -198,7 +198,7 @@ def test_a_link_is_no_second_reviewer(tmp_path: Path, linked: str) -> None:
 
 @pytest.mark.parametrize("name", [f"{TENCH}.yaml", "nowhere.yaml"])
 def test_a_linked_file_is_neither_read_nor_replaced_by_the_page(tmp_path: Path, name: str) -> None:
-    """Also where the link leads nowhere: it does not mean that there are no verdicts."""
+    """A broken link, too: it does not mean that there are no verdicts."""
     (tmp_path / "ann").mkdir()
     (tmp_path / "bob").mkdir()
     (tmp_path / "ann" / f"{TENCH}.yaml").write_text(clean())

@@ -284,7 +284,7 @@ def test_an_image_in_any_form(form: str, tmp_path: Path) -> None:
 
 
 def test_ids_of_your_own_images_are_their_paths(tmp_path: Path) -> None:
-    """One may be named as ImageNet's are."""
+    """One may have a name like ImageNet's."""
     classes = ClassTable((ClassName(class_index=0, key="cat", name=""),))
     names = ["00002138.JPEG", f"{IMAGE}.JPEG"]
     text = "cat:\n" + "".join(f"  {name}: {{verdict: clean, sha256: {SHA}}}\n" for name in names)

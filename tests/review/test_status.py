@@ -133,7 +133,7 @@ def test_unreviewed_images_that_count_as_clean(edition: Edition) -> None:
 
 
 def test_crops_that_a_model_misclassifies(edition: Edition) -> None:
-    """Image 2 of the tenches is cropped: misclassified so, it is no image of model standard, which then needs 3."""
+    """Image 2 of the tenches is cropped: its crop is misclassified, so model standard loses it and then needs 3."""
 
     def standard() -> tuple[list[int], int]:
         progress = review_status.run(edition).progress["standard"]

@@ -119,7 +119,7 @@ def ip(*arguments: str) -> str:
 
 
 def lack_of_namespaces() -> str | None:
-    """The reason why there can be no network namespaces here; None where there can."""
+    """The reason why network namespaces are impossible here; None if they are possible."""
     if shutil.which("ip") is None:
         return "no ip: install the package iproute2"
     name = f"cs{os.getpid()}"

@@ -27,7 +27,7 @@ class Plan:
 
     content: bytes
     breaks: list[int] = field(default_factory=list)
-    """Of the answers with content: after how many bytes each breaks off; the rest come whole."""
+    """The number of bytes after which each answer with content breaks off; the others are complete."""
     ranges: bool = True
     page: str | None = None
     """A web page in place of the content."""

@@ -118,7 +118,7 @@ for path, kind, *words in (each.split() for each in sys.argv[1:]):
 
 @pytest.mark.exhaustive
 def test_copies_in_the_users_caches_if_nobody_answers(tmp_path: Path, home: Path) -> None:
-    """Of the hub and of torch; then with both copies damaged, which are not taken."""
+    """From the hub and from torch; then with both copies damaged, which are not used."""
     data = content(1000)
     digest = sha256(data)
     hub = home / ".cache/huggingface/hub/models--timm--resnet50.a1_in1k"

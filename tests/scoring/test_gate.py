@@ -143,12 +143,12 @@ def test_a_later_row_ends_a_hypothesis() -> None:
 
 
 def test_the_base_of_logarithms() -> None:
-    """Of two classes with half each: base 10 gives -0.30103, and 2 exp(-0.30103 t) = 1 for t = ln 10 = 2.302585."""
+    """Two classes with half each: base 10 gives -0.30103, and 2 exp(-0.30103 t) = 1 for t = ln 10 = 2.302585."""
     assert exponents(np.array([[-0.30103, -0.30103], [-1.0, -1.0]])) == pytest.approx([2.302585, 0.693147], rel=1e-5)
 
 
 def test_certain_answers_tell_no_base() -> None:
-    """Of a class of probability 1 every logarithm is 0; the first row that is less certain decides."""
+    """Every logarithm of a class of probability 1 is 0; the first row that is less certain decides."""
     certain = np.full((4, 20), -40.0)
     certain[:, 3] = 0.0
     doubtful = softmax(np.random.default_rng(0).normal(0, 1, (4, 20)))

@@ -61,7 +61,8 @@ def test_a_module_of_this_name_of_the_user_is_imported(folder: Path, monkeypatch
 
 
 def test_a_changed_file_changes_the_fingerprint(folder: Path) -> None:
-    """Of a program whose command does not name it; and so does a new version of a package of its environment."""
+    """A file of a program whose command does not name it does, too; and so does a new version of a package of its
+    environment."""
     command = ["bash", "run.sh"]
 
     def fingerprint() -> str:

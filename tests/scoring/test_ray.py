@@ -114,7 +114,7 @@ def held(_held: Held) -> Held:
 
 @pytest.fixture(scope="module")
 def namespaces() -> None:
-    """Network namespaces; where there can be none, skips, saying so; fails if CLEANSET_NO_SKIP is set."""
+    """Network namespaces; if they are impossible, skips with a message; fails if CLEANSET_NO_SKIP is set."""
     reason = lack_of_namespaces()
     if reason and os.environ.get("CLEANSET_NO_SKIP"):
         pytest.fail(reason)

@@ -50,7 +50,7 @@ def test_the_last_one_in_against_the_first_one_out(
 
 
 def test_only_what_all_models_classify_correctly_can_take_the_place() -> None:
-    """Image c, which the other model misclassifies, and d with two labels are no rivals."""
+    """Image c, which the other model misclassifies, and d with two labels are not rivals."""
     labels = {"a": [5], "b": [5], "c": [5], "d": [5, 6], "e": [5]}
     mine = {"a": (5, 0.875), "b": (5, 0.75), "c": (5, 0.625), "d": (5, 0.625), "e": (5, 0.5)}
     other = mine | {"c": (6, 0.625)}

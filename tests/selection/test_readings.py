@@ -1,4 +1,5 @@
-"""Where SCOOTER's text and the published set differ: pool, order, label, and the word that sets them together."""
+"""The differences between SCOOTER's text and the published set: pool, order, label, and the name that sets all of
+them."""
 
 from pathlib import Path
 from typing import Any

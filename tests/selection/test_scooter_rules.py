@@ -326,7 +326,7 @@ def test_several_labels_only_after_the_whole_larger_pool() -> None:
 
 @dataclass(frozen=True)
 class RealList:
-    """Of the real list: the labels, all candidates of a perfect model, and the images correct for all models."""
+    """From the real list: the labels, all candidates of a perfect model, and the images correct for all models."""
 
     labels: list[list[int]]
     candidates: pd.DataFrame

@@ -19,7 +19,7 @@ from tests.ten_images import SCORED, Made, id_of
 CLASSES = ["n01440764", "n02119789", "n02123045", "n02606052"]
 """Class indices 0, 278, 281, 391; the last one stays empty."""
 REAL_LABELS = [[0], [0], [0], [278], [281], [281], [543], [0], [278, 281], [278, 999]]
-"""Of the ten images."""
+"""Digests of the ten images."""
 SELECTED: list[tuple[int, int, int, str, float, list[int] | None]] = [
     (1, 0, 1, "top5", 0.75, None),
     (8, 0, 2, "reserve", 0.5, [3, 4, 23, 40]),  # greyscale

@@ -31,7 +31,7 @@ class Kind:
     """A kind of release, and what is expected in its files."""
 
     images: dict[str, str] | None = None
-    """Of own images; None: ImageNet's."""
+    """Classes of your own images; None for ImageNet's."""
     licence: str | None = None
     """The licence of the texts if it is not CC-BY-4.0."""
     with_images: bool

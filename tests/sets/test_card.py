@@ -150,7 +150,8 @@ def test_one_label_only_where_all_have_one(export_folder: Path) -> None:
 
 
 def test_both_confidences(export_folder: Path) -> None:
-    """Of the crops by hand: image 8 is surer of its class as cropped, image 10 less sure and taken for another."""
+    """The crops, checked by hand: image 8 is surer of its class as cropped, image 10 less sure and taken for
+    another."""
     lines = (export_folder / "manifest.csv").read_text().splitlines()[1:]
     found = [line.split(",")[5:12] for line in lines]
     assert [[line[0][-2:], *line[2:4]] for line in found] == [
@@ -163,7 +164,7 @@ def test_both_confidences(export_folder: Path) -> None:
 
 
 def test_labels_and_reviewers(export_folder: Path) -> None:
-    """The board is no reviewer; votes on other images do not count."""
+    """The board does not count as a reviewer; nor do votes on other images."""
     lines = (export_folder / "manifest.csv").read_text().splitlines()[1:]
     assert [line.split(",")[9:12] for line in lines] == [
         ["0", "0", "1"], ["970", "0", "2"], ["278", "278", "0"], ["998", "278 281", "0"], ["999", "278 999", "0"],
@@ -382,7 +383,7 @@ def test_size(images: int, size: str) -> None:
 
 
 def test_reviews(export_folder: Path) -> None:
-    """Of the votes by hand: ann 3 and bob 1 on four images; the two of image 8 agree; nobody saw 4, 9 and 6."""
+    """The votes, counted by hand: ann 3 and bob 1 on four images; the two of image 8 agree; nobody saw 4, 9 and 6."""
     text = section((export_folder / "README.md").read_text(), "Reviews")
     assert text == (
         "One reviewer is enough, and all who reviewed an image must agree; the board overrules; an image that nobody "

@@ -49,7 +49,7 @@ REVIEWED = {
     "cat/000.png": CROP, "cat/001.png": CLEAN, "cat/002.png": CLEAN,
     "dog/000.png": CLEAN, "dog/001.png": CLEAN, "dog/002.png": CLEAN,
 }  # fmt: skip
-"""Of cat/003 and later nobody has said anything; dog/003 and later are not needed."""
+"""Nobody has reviewed cat/003 and later; dog/003 and later are not needed."""
 
 Change = Callable[[Edition], object]
 Entry = dict[str, Any] | None
@@ -343,7 +343,8 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def check_change(finished: Edition, tmp_path: Path, change: Change, key: str = "") -> list[str]:
-    """Check that a set is called outdated exactly if it is, and that DVC would export it; what is named."""
+    """Check that a set is reported as outdated exactly if it is, and that DVC would export it; return the reported
+    changes."""
     shutil.copytree(finished.folder.parent, tmp_path / "copy", symlinks=True)
     edition = Edition(tmp_path / "copy" / finished.folder.name)
     (edition.folder / "other_labels.csv").write_text(

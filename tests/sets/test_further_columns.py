@@ -37,7 +37,7 @@ def copied(edition: Edition, folder: Path, repository: Path, cameras: Mapping[in
         header, _ = block_of(repository, "csv", "image,camera", "docs/own_images.md").split("\n", 1)
         writer = csv.writer(file)
         writer.writerow(header.split(","))
-        # an id in another form, a column that is not named, an image that is not in the set
+        # an id in another form, a column without a name, an image that is not in the set
         writer.writerows([f"{number:08}", camera, f"site {number}"] for number, camera in {**cameras, 2: "x"}.items())
     return found
 

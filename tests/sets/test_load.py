@@ -240,7 +240,7 @@ def test_what_to_do_when_it_is_not_there(edition: Edition, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("name", "command"), [("set.zip", "unzip"), ("set.TAR.GZ", "tar -xf"), ("set.tgz", "tar -xf")])
 def test_a_packed_folder_is_reported(tmp_path: Path, name: str, command: str) -> None:
-    """Wherever a set or images may be named; not where a folder has such a name, and no longer once it is unpacked."""
+    """Wherever a set or images may be given; not if a folder has such a name, and no longer once it is unpacked."""
     (path := tmp_path / name).write_bytes(b"packed")
     readers: tuple[Callable[[Path], object], ...] = (
         cleanset.load,

@@ -47,7 +47,7 @@ NUMBERS = {"001": ("01", "07"), "002": ("02", "08"), "003": ("3e1", "09")}
 """The same, where every value of a column looks like a number."""
 
 Record = tuple[int, str, str, str, str]
-"""Of an image: label, class, name, group, and SHA-256 of its bytes or pixels."""
+"""Facts on an image: label, class, name, group, and SHA-256 of its bytes or pixels."""
 
 
 def made(folder: Path, classes: dict[str, tuple[str, str]]) -> Edition:
@@ -221,7 +221,7 @@ LOADED = "import cleanset, sys; print(cleanset.load(sys.argv[1])[0])"
 
 @pytest.mark.long
 def test_in_a_locale_that_is_not_utf8(export: Path, classes: dict[str, tuple[str, str]], tmp_path: Path) -> None:
-    """The command begins again in Python's UTF-8 mode; a program of the user's own is told to."""
+    """The command begins again in Python's UTF-8 mode; a program of the user's own gets a message to do so."""
     compiled = ["localedef", "-i", "de_DE", "-f", "ISO-8859-1", str(tmp_path / "de_DE.ISO-8859-1")]
     if shutil.which("localedef") is None or subprocess.run(compiled, capture_output=True, check=False).returncode:
         pytest.skip("no German in ISO-8859-1: install the package locales")

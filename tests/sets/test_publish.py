@@ -40,7 +40,7 @@ DESCRIPTIONS = [
 ]
 
 OF_EXPORT = ["README.md", "croissant.json", "manifest.csv", "metadata.csv", "rejected.csv"]
-"""Of an export."""
+"""The files of an export."""
 
 
 def new_key(folder: Path, name: str, kind: str = "ed25519") -> Path:

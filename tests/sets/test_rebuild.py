@@ -120,7 +120,7 @@ def test_the_png_of_another_encoder(copy: Path, tmp_path: Path) -> None:
 
 
 def test_other_pixels(copy: Path, tmp_path: Path) -> None:
-    """A decoder that gives others, or a manifest that lies: about a whole image, and of another crop box."""
+    """A decoder that gives other pixels, or a false manifest: about a whole image, and with another crop box."""
     with (copy / "manifest.csv").open() as file:
         real = [row["pixels_sha256"] for row in csv.DictReader(file)]
     rewrite(copy, 2, pixels_sha256="f" * 64)

@@ -34,7 +34,7 @@ UNKNOWN = "**Images that no reviewer is known to have judged: 4.**\n\n"
 
 @pytest.fixture(scope="module")
 def rebuilt(edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Made from a manifest that lies alone; not to be changed."""
+    """Made from a manifest without any other file; not to be changed."""
     folder = tmp_path_factory.mktemp("rebuilt")
     shutil.copy(edition.export("standard") / "manifest.csv", folder / "manifest.csv")
     result = rebuild.run(folder / "manifest.csv", edition.folder / "data" / "raw" / TAR, folder / "standard")

@@ -21,7 +21,7 @@ from .conftest import FILES, make_edition
 
 @pytest.fixture
 def edition(tmp_path: Path) -> Edition:
-    """Of the second image of class 0 and the second of class 278 nobody knows the box."""
+    """The crop boxes of the second images of classes 0 and 278 are unknown."""
     edition = make_edition(tmp_path)
     selection = read_table(edition.selection("standard"), SELECTION, imagenet())
     unknown = selection["image_id"].isin([id_of(8), id_of(9)])

@@ -221,7 +221,7 @@ def test_one_of_your_own_images_twice(own: Edition) -> None:
 
 @pytest.mark.slow
 def test_images_that_imagenet_has_twice(copy: Path) -> None:
-    """Equal pixels are no fault of the set, whether or not its bytes are verified: `load` takes it, and reports it."""
+    """Equal pixels are not a fault of the set, whether or not its bytes are verified: `load` accepts and reports it."""
     rewrite(copy, 7, pixels_sha256=rows(copy)[0]["pixels_sha256"])
     found = verify.run(copy, decode=False)
     twins = f"Images with the bytes or pixels of another one: 1, the first is {SIX}, as {ONE}."
@@ -302,7 +302,8 @@ def test_the_checksums_themselves(copy: Path) -> None:
 
 
 def test_a_flipped_bit_in_the_checksums_is_their_fault(copy: Path) -> None:
-    """Where another file tells: an unknown name, a character that is not a digit, a digest that another file denies."""
+    """Detected by another file: an unknown name, a character that is not a digit, a digest that another file
+    contradicts."""
     path = copy / "checksums.sha256"
     text = path.read_text()
     for name, witness in (("manifest.csv", "croissant.json"), ("metadata.csv", "manifest.csv")):
@@ -346,7 +347,7 @@ def test_a_changed_manifest_is_no_fault_of_the_checksums(copy: Path) -> None:
 
 
 def test_without_a_data_card(copy: Path) -> None:
-    """The checksums do not list the card, and verify says that there is none."""
+    """The checksums do not list the card, and verify reports it as missing."""
     (copy / "README.md").unlink()
     describe_anew(copy, sha(copy / "manifest.csv"))
     verification = verify.run(copy, decode=False)

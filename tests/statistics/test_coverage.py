@@ -85,7 +85,7 @@ def test_equal_confidences() -> None:
 
 
 def test_coverages_round_as_in_the_kit() -> None:
-    """Of 100 images: .29, .57 and .58 written out take one fewer in floating point; no image covers all."""
+    """With 100 images, .29, .57 and .58 give one fewer in floating point; no image covers all."""
     confidence, correct, names = np.arange(100.0), np.ones(100, np.bool_), [f"{place:02d}" for place in range(100)]
     taken = [at_coverage(confidence, correct, names, each).covered for each in (0.07, 0.29, 0.57, 0.58, 0.009)]
     assert taken == [7, 28, 56, 57, 100]

@@ -37,7 +37,7 @@ ALLOWED = {
     "sets/from_verdicts.py": "the order of lists without log-odds",
     "studies/realness/ratings.py": "a scale that was not measured",
 }
-"""Where numbers may be rounded, or 0 may stand in for a value, and why."""
+"""The places where numbers may be rounded, or 0 may replace a value, and why."""
 
 DRAWN = (
     r"(?:x|y|x1|x2|y1|y2|cx|cy|r|d|width|height|points|transform|style|data-[a-z]+)"

@@ -93,7 +93,7 @@ REFUSED = {
     "nan": "a logit is NaN or infinite; the weights are broken, or the precision does not suffice: try float64",
     "infinite": "a logit is NaN or infinite; the weights are broken, or the precision does not suffice: try float64",
 }
-"""Of each network what every command says."""
+"""The prediction of every command for each network."""
 FEW = {"corruptions": {"names": ["contrast"], "severities": [3]}, "bootstrap": {"draws": 20}}
 DEPENDENT = ("of_batch", "random")
 """Networks whose answers depend on more than the image: an edition refuses them, measurements report it."""

@@ -180,7 +180,7 @@ def changed_classes(*arguments: str, edition: Edition) -> str:
 
 
 def test_another_models_classes_may_change_too(edition: Edition) -> None:
-    """Where one model errs on image 1, it leaves tier top5 of all of them: image 3 moves up."""
+    """If one model errs on image 1, it leaves tier top5 of all of them: image 3 moves up."""
     rows = [*SCORE_ROWS["corruption_robust"]]
     rows[0] = answer(1, 5, 0.5)
     put(edition.folder / "other.parquet", rows, SCORES)
@@ -304,7 +304,7 @@ def test_a_named_pipe_is_refused_at_once(edition: Edition, tmp_path: Path) -> No
 
 
 def test_score_tables_of_own_images(own: Edition, tmp_path: Path) -> None:
-    """Their classes are those of the edition that a table is in, or that is named."""
+    """Their classes are those of the edition around a table, or of the given one."""
     elsewhere = tmp_path / "before" / "images.parquet"
     elsewhere.parent.mkdir()
     shutil.copy(own.scores("images"), elsewhere)

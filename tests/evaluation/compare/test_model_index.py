@@ -81,7 +81,7 @@ def test_a_name_of_weights_has_no_folder() -> None:
 
 
 def test_what_is_written(tmp_path: Path) -> None:
-    """The same again is no problem; a YAML file is the front matter alone."""
+    """The same content may be written again; a YAML file has only the front matter."""
     found = parse_results(accuracies({"b": NUMBERS, "a": NUMBERS}), "r")
     paths = write_hub(tmp_path / "cards", found, {"a": "model_a", "b": "model_b"})
     assert [path.name for path in paths] == ["model_b.md", "model_a.md"]

@@ -1,4 +1,4 @@
-"""`cleanset compare` of results: what is in the table, which field keeps the rest out, and what else is said."""
+"""`cleanset compare` of results: the table, the field that keeps the rest out, and the notices."""
 
 import json
 from io import StringIO
@@ -89,7 +89,7 @@ def test_top5_and_calibration() -> None:
 
 
 def test_errors_are_ranked_the_other_way_round() -> None:
-    """By mean error; what a file has not measured is left open, and is no reason to leave it out."""
+    """By mean error; a measure that a file lacks is left empty, and does not exclude it."""
     found = compared(
         robustness(corrupted({"resnet": 0.5, "vit": 0.375})),
         robustness(corrupted({"lite": 0.25}), corrupted({"lite": 0.0625}, "perturbations")),
@@ -304,7 +304,7 @@ def test_the_models_of_one_folder(tmp_path: Path) -> None:
 
 
 def test_models_of_one_folder_whose_names_are_alike(tmp_path: Path) -> None:
-    """The files were named in the order of the command, and the results are in that of accuracy."""
+    """The files are in the order of the command, and the results in that of accuracy."""
     content = accuracies({"a_b": (0.75, 0.5, 0.875), "a b": (0.5, 0.25, 0.75)})
     for entry, predictions in zip(content["models"], ["a_b-1.parquet", "a_b.parquet"], strict=True):
         entry["predictions"] = predictions

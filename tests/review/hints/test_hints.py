@@ -129,7 +129,7 @@ def test_a_seam_between_images_of_nearly_equal_brightness() -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_a_thin_line_between_two_images_is_a_seam(width: int) -> None:
-    """The images are of the same brightness. A line on half of the height is none."""
+    """The images are of the same brightness. A line over half of the height is not a border."""
     image = texture(200, 160) // 4 + 100
     without = image.copy()
     image[:, 100 : 100 + width] = 250

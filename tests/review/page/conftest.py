@@ -31,7 +31,7 @@ def reviewable(
 ) -> Checkout:
     """A clone with the sample's candidates; not to be changed. The stages after these take longer, and are not shown.
 
-    They come from the checkout's cache even where a stage would run anew: a mutation of the page is found sooner so.
+    They come from the checkout's cache even if a stage would run again, so that a mutation of the page is found sooner.
     Without a cache they are those of `built`, which other tests need, too.
     """
     cache = repository / ".dvc" / "cache"
@@ -104,7 +104,7 @@ def visit(file_pages: Pages) -> Open:
 
     def opened(server: Server, query: str = "", script: str = "") -> Reviewing:
         page = file_pages.new(script) if script else file_pages.take()
-        page.clock.resume()  # the context's clock may stand still since the test before
+        page.clock.resume()  # the clock of the context may still be stopped by the test before
         return Reviewing(page, server.link(query) if query else server.address)
 
     return opened

@@ -144,7 +144,7 @@ class Reviewing(Tab):
         self.page.clock.run_for(round(1000 * seconds))
 
     def look_for_long(self, seconds: float) -> None:
-        """Look; the page asks the server meanwhile, and a slow machine may answer only after the clock has gone on.
+        """Look; the page asks the server meanwhile, and a slow machine may answer only after the clock has moved.
 
         Until then the page reports that the connection is lost, over images.
         """

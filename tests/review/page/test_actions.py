@@ -94,7 +94,7 @@ ELSEWHERE = {
     HelpSection.CLOSE: ("h", "#overlay p.foot", "Esc close"),
     HelpSection.DIALOG: ("e", ".q-dialog", "↵ save Esc cancel"),
 }
-"""Of the sections that are not in the help: the key and the element that show them, and some of their words."""
+"""The sections that are not in the help: the key and the element that show them, and some of their words."""
 
 
 def words(text: str) -> str:

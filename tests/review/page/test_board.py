@@ -30,7 +30,7 @@ def vote(verdict: str, **fields: object) -> Vote:
 
 
 def test_equal_verdicts_are_one_option() -> None:
-    """By number of reviewers, then verdict, reason, and boxes as numbers; the board's own verdict is none of them."""
+    """By number of reviewers, then verdict, reason, and boxes as numbers; the board's own verdict is not among them."""
     found = verdict_options(
         {
             "ada": vote("crop", crop=(10, 0, 400, 200)),

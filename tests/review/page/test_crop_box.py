@@ -26,7 +26,7 @@ def at(start: Serve, visit: Open) -> Reviewing:
 
 @pytest.fixture
 def looking(unchanged: Server, visit: Open) -> Reviewing:
-    """Of a test that saves nothing."""
+    """The page of a test that saves nothing."""
     return cropping(visit(unchanged))
 
 
@@ -194,7 +194,7 @@ def test_enter_and_space_press_the_focused_button(looking: Reviewing) -> None:
 
 @pytest.mark.long
 def test_space_moves_the_image_only_while_it_is_held(looking: Reviewing) -> None:
-    """A window that loses the keyboard is not told when the key is let go."""
+    """A window that loses the keyboard gets no event when the key is released."""
     page = looking.page
     for ends in ("keyup", "blur"):
         page.keyboard.down("Space")

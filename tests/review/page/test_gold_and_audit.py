@@ -269,7 +269,7 @@ def test_an_audit_at_the_page(built: Checkout, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_verdicts_of_others_give_no_item_away(with_items: Path) -> None:
-    """Where two review each image, all but the gold items would show what the first has found."""
+    """With two reviewers per image, everything except gold items would show the first one's verdicts."""
     params = with_items / "params.yaml"
     params.write_text(params.read_text().replace("policy: single", "policy: unanimous"))
     params.write_text(params.read_text().replace("min_reviewers: 1", "min_reviewers: 2"))

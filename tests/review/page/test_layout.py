@@ -30,7 +30,7 @@ SPILLED = """
            return inner.bottom > own.bottom + 1 || inner.right > own.right + 1; });
   }).length }
 """
-"""Cards that do not lie inside their area, or that do not hold what is in them."""
+"""Cards outside their area, or smaller than their content."""
 
 COVERED = """
 () => document.querySelector("#cards").getBoundingClientRect().bottom

@@ -16,7 +16,7 @@ from .reviewing import Reviewing
 
 SIZE = 320
 """Size of the magnifier, in CSS pixels."""
-# drawn by the browser itself, so that another decoder of JPEGs is no difference
+# drawn by the browser itself, so that another decoder of JPEGs makes no difference
 PIXELS = """image => {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];

@@ -91,7 +91,7 @@ def test_pace() -> None:
 
 
 def test_examples_are_reviewed_as_clean_and_not_asked(edition: Path, tab: TabAlone) -> None:
-    """Without a review there is none; an image that another reviewer found clean is one."""
+    """None without a review; an image that another reviewer found clean counts."""
     html = tab.type()["view"]
     assert "an example" not in html
     assert "No image has been reviewed as clean yet." in html
@@ -102,7 +102,7 @@ def test_examples_are_reviewed_as_clean_and_not_asked(edition: Path, tab: TabAlo
     assert set(tab.cursor.asked()).isdisjoint({first, second, third})
     section = html[html.index('class="examples"') : html.index('class="progress"')]
     assert sorted(re.findall(r"ILSVRC2012_val_\d{8}", section)) == sorted([first, third])
-    tab.cursor.every = True  # in addition to themselves they are no examples
+    tab.cursor.every = True  # they do not serve as examples for themselves
     assert "an example" not in tab.type()["view"]
 
 

@@ -18,7 +18,7 @@ PLACES = """
   return [card.dataset.card,
     [card.querySelector("kbd").textContent, ...parts.map((part) => sides(part.getBoundingClientRect()))]]; }))
 """
-"""By image id: the number, and where card, frame and image lie."""
+"""By image id: the number, and the places of card, frame and image."""
 
 WHOLE = "async () => (await import('./static/all_clean.js')).onScreen()"
 

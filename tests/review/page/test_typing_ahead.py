@@ -131,7 +131,8 @@ Object.defineProperty(WebSocket.prototype, "onmessage", { set(handle) {
 
 @pytest.mark.long
 def test_a_key_held_down_stops_when_it_is_let_go(start: Serve, visit: Open) -> None:
-    """It steps as fast as it is answered; nothing is left over. No answer comes meanwhile, however slow the machine."""
+    """It steps at the speed of the answers; nothing is left over. No answer comes meanwhile, however slow the
+    machine."""
     at = visit(start(), script=HELD_BACK)
     at.page.evaluate("holdBack()")
     for _ in range(10):

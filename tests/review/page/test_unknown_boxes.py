@@ -47,7 +47,7 @@ def test_the_page_opens_the_crop_of_an_image_whose_box_is_asked_for(
     view = tab.type("Escape")["view"]
     assert (tab.mode, tab.cursor.focus) == ("class", second)
     assert "to be cropped: draw the box" in view
-    assert "scooter" not in view.split("</figure>")[0]  # whose verdict it is, is no matter
+    assert "scooter" not in view.split("</figure>")[0]  # whose verdict it is does not matter
     tab.press(sent("x", [second]))
     draw(tab)
     assert reviews(edition)[GOLDFISH][second]["crop"] == list(BOX)

@@ -458,7 +458,7 @@ def test_without_git(publisher: Publisher, export: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.long
 def test_other_remotes_are_read_through_dvc(publisher: Publisher, export: Path, tmp_path: Path) -> None:
-    """And where dvc is not installed, it is named."""
+    """If dvc is not installed, the message says so."""
     publisher.push(export, "s3://bucket/dvc")
     program = "import sys; sys.modules['dvc'] = None; from cleanset.cli import main; main()"
     done = subprocess.run(

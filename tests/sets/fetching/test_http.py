@@ -58,7 +58,7 @@ def test_only_http_is_opened(address: str, tmp_path: Path) -> None:
 
 
 def test_a_name_that_leads_elsewhere_than_before(tmp_path: Path) -> None:
-    """Where a name leads is looked at once more, when the connection is."""
+    """The address of a name is checked once more when the connection is made."""
     (tmp_path / "file").write_text("a file")
     with serving(tmp_path) as web:
         address = f"{web.url}/file"
@@ -127,7 +127,7 @@ def outcomes(publisher: Publisher, export: Path, tmp_path: Path) -> dict[str, li
 
 @pytest.mark.long
 def test_redirects_and_remotes(outcomes: dict[str, list[object]]) -> None:
-    """An internal address is not even asked, unless the one that was named is internal, too."""
+    """An internal address is not even requested, unless the given one is internal, too."""
     assert outcomes["public to public"] == [[PUBLIC], "done"]
     assert outcomes["internal to internal"] == [[INTERNAL], "done"]
     assert outcomes["internal to public"] == [[PUBLIC, INTERNAL], "done"]

@@ -222,7 +222,7 @@ def test_several_sets_in_one_release(tar: Path, own: Edition, tmp_path: Path, pu
 
 
 def test_fetch_names_the_editions_of_a_repository(own: Edition, publisher: Publisher) -> None:
-    """Those of your own images have no raw.md5; a study is none."""
+    """Editions of your own images have no raw.md5; a study is not an edition."""
     publisher.push(own.export("images"), str(publisher.remote), folder="mine", model="images")
     (publisher.repository / "mine" / "raw.md5").unlink()
     study = publisher.repository / "mine" / "studies" / "attacks"

@@ -43,7 +43,7 @@ def test_every_kind_of_remote_that_dvc_reads() -> None:
 
 @pytest.mark.parametrize("kind", sorted(set(REMOTE_SCHEMAS) - {"remote"}))
 def test_every_setting_that_dvc_knows(kind: str) -> None:
-    """Also one that a later DVC may know. All but two are named, which change nothing that is downloaded."""
+    """Also one that a later DVC may know. All are reported but two, which change nothing that is downloaded."""
     known = {str(name) for name in REMOTE_SCHEMAS[kind]} - {"url"}
     assert len(known) > 5
     for name in (*sorted(known), "of_a_later_dvc"):

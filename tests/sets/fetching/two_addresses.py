@@ -21,7 +21,7 @@ from cleanset.sets.fetching.http import download
 PUBLIC = "11.0.0.1"
 INTERNAL = "127.0.0.1"
 SPELLINGS = (INTERNAL, "localhost", "127.1", "127.0.0.%31", "[::1]", "[::ffff:7f00:1]")
-"""Of the address of this machine."""
+"""The name of this machine's address."""
 
 
 class Server(ThreadingHTTPServer):

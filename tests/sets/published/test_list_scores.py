@@ -20,7 +20,7 @@ A, B, C, D = (f"ILSVRC2012_val_{number:08d}" for number in (1, 2, 3, 4))
 LABELS = {A: [5], B: [5], C: [0, 5], D: []}
 LISTED = pd.DataFrame({"class_index": [5, 5], "image_id": [B, A], "confidence": np.array([0.75, 0.5], np.float32)})
 STEP = 2.0**-25
-"""Of float32 below one half."""
+"""Spacing of float32 below one half."""
 
 
 def test_extras() -> None:

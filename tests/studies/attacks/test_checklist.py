@@ -46,7 +46,7 @@ def test_without_a_search_for_signs() -> None:
     ],
 )
 def test_more_success_needs_some(broken: tuple[int, int, int], not_told: tuple[SeenSign, ...], expected: str) -> None:
-    """Of balls and of steps alike; the whole cube alone shows nothing of the balls."""
+    """For balls and steps alike; the whole cube alone shows nothing about the balls."""
     radii = (2 / 255, 16 / 255, 1.0)
     searches = {"pgd of 10 steps": broken[1], "pgd of 1 step": broken[0], "random points": 0}
     found = Baselines(

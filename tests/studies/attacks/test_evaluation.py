@@ -84,7 +84,7 @@ class Remembering(Colours):
         return torch.stack(rows)
 
 class Disk:
-    """What was seen, in a file beside the images: the list of a process that comes later, too."""
+    """What was seen, in a file next to the images: the list of a process that comes later, too."""
 
     path = Path("seen.pt")
 
@@ -515,7 +515,7 @@ def test_what_is_refused(folder: Path, models: list[str], names: str, message: s
 
 
 def test_a_guess_by_another_name_is_refused(folder: Path) -> None:
-    """There are no stored predictions; the images themselves would look like an attack that always fails."""
+    """No predictions are stored; the images themselves would look like an attack that always fails."""
     path = folder / "guess.yaml"
     path.write_text("attacks: {mine: {kind: guess}}\n")
     with pytest.raises(CleansetError, match="guess: reads the stored predictions of a study; expected another attack"):

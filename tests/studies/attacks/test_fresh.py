@@ -1,4 +1,4 @@
-"""The process that judges files anew: the message when it ends without an answer."""
+"""The process that judges files again: the message when it ends without an answer."""
 
 import pytest
 

@@ -42,7 +42,7 @@ def pgd(norm: Norm = "Linf", eps: float = 4 / 255, steps: int = 10, random_start
 
 
 def best_direction(network: torch.nn.Module, one: Subject) -> np.ndarray:
-    """Of two classes: the weights of the other minus those of the label."""
+    """For two classes: the weights of the other minus those of the label."""
     weight = network.weight.detach().numpy().reshape(2, 3, 12, 12)  # type: ignore[operator]
     return np.asarray(weight[1 - one.class_index] - weight[one.class_index])
 
@@ -119,7 +119,7 @@ class Recording(nn.Module):
 
 
 def first_places(attack: PgdAttack, known: Known, one: Subject) -> list[Tensor]:
-    """Where each start of an attack on an image that withstands it begins, in steps of two queries."""
+    """The beginning of each start of an attack on an image that withstands it, in steps of two queries."""
     recording = Recording(random_linear(2))
     asked = PixelNetwork(nn.Identity(), CPU, "float64")
     asked._network = recording

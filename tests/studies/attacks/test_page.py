@@ -191,7 +191,7 @@ def test_the_clean_images_are_those_of_the_attack_that_has_most() -> None:
 
 
 def test_warnings() -> None:
-    """In red with what was seen; a model without any is named as well."""
+    """In red with what was seen; a model without any is listed as well."""
     found = page(data())
     assert "No sign was seen of mine (8 images)." in found.select_one("#warnings").get_text()  # type: ignore[union-attr]
     assert not found.select("#warnings table")
@@ -206,7 +206,7 @@ def test_warnings() -> None:
 
 
 def test_what_a_bound_covers() -> None:
-    """17 values within 8/255, 76,800 colors, 5 images; an L2 ball is none; and the source's own example."""
+    """17 values within 8/255, 76,800 colors, 5 images; an L2 ball is not one; and the source's own example."""
     assert rows(page(data()), "Fraction of all images")[1:] == [
         ["pgd, eps 8/255", "160 × 160", "17", "5", "10−90453.7"],
         ["ImageNet's test images, as in appendix D", "229 × 229", "32", "40,152", "10−142072.2"],
@@ -265,7 +265,7 @@ WRAPPED = SETTINGS.model_copy(
 
 
 def test_wrapped_models() -> None:
-    """They stand last; what was not run on them is left out; how many images, where these are fewer."""
+    """They are last; what was not run on them is left out; the number of images, if there are fewer."""
     lines = data().lines
     noisy = [replace(line, model="noisy") for line in lines if line.change != "guess"]
     few = [replace(line, model="two", images={5: 3}.get(line.images, line.images)) for line in noisy]
@@ -337,7 +337,7 @@ NAMES = ["e", "d", "c", "b", "a"]
 
 
 def test_a_line() -> None:
-    """Of the two that are equally confident c comes before d: correct, correct, wrong, correct, wrong."""
+    """Two are equally confident, and c comes before d: correct, correct, wrong, correct, wrong."""
     line = coverage_line("mine", CONFIDENCE, CORRECT, NAMES)
     assert (line.name, line.images) == ("mine", 5)
     assert [coverage for coverage, _ in line.points] == [0.2, 0.4, 0.6, 0.8, 1.0]

@@ -61,7 +61,7 @@ def test_a_plan(asked: AttackStudy) -> None:
 
 
 def test_the_sources_of_a_model_are_all_others_of_the_edition(asked: AttackStudy) -> None:
-    """A further or wrapped model is none of them: signs are looked for on those of the edition, too."""
+    """Neither a further nor a wrapped model: signs are looked for on the edition's models, too."""
     works = study_works(asked, AllParams.read(asked), StageStates(changed=None))
     (of_role,) = (each for each in works if each.name == "warnings")
     assert of_role.model == ROLE

@@ -157,7 +157,7 @@ def measured(asked: ThreatModel, found: Attacked) -> dict[str, tuple[int, float]
 
 
 class TestWorstCase:
-    """Of six images f is misclassified at once; one attack breaks a and b, another, on three of them, b and c."""
+    """Six images: f is misclassified at once; one attack breaks a and b, another, on three of them, b and c."""
 
     results: ClassVar = {"pgd": attacked("abcdef", "abcde", "abf", 2.0), "square": attacked("dcb", "dcb", "bc", 3.0)}
 

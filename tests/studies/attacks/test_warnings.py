@@ -504,7 +504,7 @@ def test_fewer_steps_reach_every_corner(steps: int) -> None:
 
 
 def test_four_images_tell_nothing() -> None:
-    """Not that there is no sign: of a model that hides its gradient, what is compared stays open."""
+    """It does not report "no sign": for a model that hides its gradient, the comparison is undecided."""
     known = replace(KNOWN, sources=lambda: {"honest": on_cpu(HONEST)})
     found = probe(on_cpu(Stepwise(HONEST)), subjects(HONEST)[:4], known, PGD, [SPSA])
     assert [each.sign for each in found.seen] == ["no_gradient"]

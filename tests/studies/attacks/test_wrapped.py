@@ -1,4 +1,4 @@
-"""Models that params.yaml wraps: what it may name, and on the stages, that a random model's results stand still."""
+"""Models that params.yaml wraps: the allowed names, and in the stages, that a random model's results do not change."""
 
 import copy
 import hashlib
@@ -150,7 +150,7 @@ class TestRandomModels:
 
 @pytest.mark.parametrize("classes", [5, 2])
 def test_autoattack_on_a_model_without_gradient(classes: int) -> None:
-    """It ends with candidates in the ball; APGD, where it is run on all classes, remarks that there is no gradient."""
+    """It ends with candidates in the ball; APGD, if run on all classes, remarks that there is no gradient."""
     network = random_linear(classes, seed=2)
     group = correct_subjects(network, 3, least=30, most=220)
     attack = AutoAttackAttack(steps=3, square_queries=10, group=3)

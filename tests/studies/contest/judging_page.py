@@ -53,7 +53,7 @@ class Judging(Tab):
 
     def __init__(self, page: Page, address: str) -> None:
         page.clock.install()
-        page.clock.resume()  # the context's clock may stand still since the test before
+        page.clock.resume()  # the clock of the context may still be stopped by the test before
         super().__init__(page, address)
 
     @property

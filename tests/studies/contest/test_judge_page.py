@@ -320,7 +320,7 @@ def test_nothing_that_the_browser_receives_gives_an_image_away(contest: Path, st
         for what, pattern in GIVES_AWAY.items():
             found = re.search(pattern, data, re.IGNORECASE)
             assert not found, (what, url, found)
-    # encoded anew: the bytes of a file itself would tell by their SHA-256 which it is
+    # encoded again: the SHA-256 of the original bytes would reveal which file it is
     images = {data for _, data in received if data.startswith(b"\x89PNG")}
     assert len(images) == 8
     assert images.isdisjoint(path.read_bytes() for path in (contest / "objects").iterdir())
@@ -380,7 +380,7 @@ def test_a_click_or_key_answers_one_question(contest: Path, start: Start, visit:
         at.page.wait_for_selector(f"[data-pressed='{pressed + 2}']", timeout=PATIENCE)
         assert (at.step, len(answers(contest))) == ("contains", done)
         assert at.notice.startswith("This question has not been on the screen for half a second")
-        if gap == 250:  # 400 ms after it appeared, where a yes has come to lie, it is still no answer
+        if gap == 250:  # 400 ms after it appeared, at the place of the new "yes", it is not an answer yet
             at.page.clock.run_for(150)
             at.page.mouse.click(*place)
             at.page.wait_for_selector(f"[data-pressed='{pressed + 3}']", timeout=PATIENCE)
@@ -605,7 +605,7 @@ def test_the_browsers_back_leads_to_each_state_again(start: Start, visit: Visit)
 
 
 def test_a_key_answers_what_its_own_tab_shows(made: OnDisk) -> None:
-    """Though another tab has gone on: this one is drawn again first."""
+    """Even if another tab is further: this one is drawn again first."""
     session = two_images(made)
     tab, image = outlined(session)
     stale = JudgeTab(session)

@@ -469,7 +469,7 @@ def test_no_share_of_a_defence_that_was_never_eligible(others: dict[str, Any], s
 
 @pytest.mark.parametrize(("staked", "shares"), [("2026-11-09", {"red": WHOLE}), (FINAL, {})])
 def test_ineligible_by_a_mistake_before_the_stake(staked: str, shares: dict[str, Fraction]) -> None:
-    """Of the 14th on the image of the first week counts: staked before, blue/roof was eligible for some days."""
+    """The image of the first week counts from the 14th: staked before, blue/roof was eligible for some days."""
     first, second = submission("green", ["x"]), submission("red", ["y"], staked)
     week = "2026-11-13" if staked < "2026-11-14" else "2026-11-20"
     saturday = str(day(week).replace(day=day(week).day + 1))

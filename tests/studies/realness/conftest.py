@@ -21,7 +21,7 @@ DIFFERENT_PEOPLE = tuple(name for name in STUDIES if name != "cadv_4_6")
 """cadv_4_6 has a part of the ratings of cadv once more."""
 
 VIEW = "448,448,1,1280,800,0,0"
-"""The last cells of an answer: how the trial stood on the screen."""
+"""The last cells of an answer: the layout of the trial on the screen."""
 ANSWER_HEADER = ",".join(
     [
         "person", "list", "position", "stimulus", "answer", "milliseconds",

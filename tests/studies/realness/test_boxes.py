@@ -16,7 +16,7 @@ SCALE = f"{GROUP} button"
 GERMAN = ["sicher verändert", "wahrscheinlich verändert", "nicht zu entscheiden", "wahrscheinlich echt", "sicher echt"]
 """The answers in a language with long words."""
 WRAPPING = f"{GROUP} {{ flex-wrap: wrap !important }} {SCALE} {{ flex: none !important; min-width: 120px !important }}"
-"""As the answers stood once, above 700 pixels: in German three and two."""
+"""The former layout of the answers, above 700 pixels: in German three and two."""
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def trials(person: str, list_name: str, count: int, milliseconds: float | None =
 
 
 def test_who_is_excluded() -> None:
-    """By default two failed attention checks, or one wrong pair; a rule is named, and a person may break both."""
+    """By default two failed attention checks, or one wrong pair; the rule is reported, and a person may break both."""
     failed = {"a": ("attention",), "b": ("attention",) * 2, "c": ("pair",), "d": ("pair", "attention", "attention")}
     checks = [Answer(person, kind, passed=False) for person, kinds in failed.items() for kind in kinds]  # type: ignore[arg-type]
     checks += [Answer(person, "pair", passed=True) for person in "abe"]
@@ -74,7 +74,7 @@ def test_one_rating_for_nearly_everything() -> None:
 
 
 def test_a_share_that_is_exactly_the_limit_excludes_nobody() -> None:
-    """.7 of 90 and .55 of 100, which are no whole numbers in floating point."""
+    """.7 of 90 and .55 of 100 are not whole numbers in floating point."""
     ratings = tuple(Answer("a", "real", str(place), 1 if place < 63 else 2) for place in range(90))
     assert exclusions(StudyAnswers(ratings), ExclusionLimits(max_same=0.7)).by_rule["straight_lining"] == ()
     found = exclusions(StudyAnswers(trials("a", "1", 55)), ExclusionLimits(min_share=0.55), {"1": 100})
@@ -93,7 +93,7 @@ def test_too_fast_is_judged_by_the_median_of_images() -> None:
 
 
 def test_a_list_of_two_people() -> None:
-    """Of equals the first by name stays; who is excluded by another rule takes the list from nobody."""
+    """The first of equals by name is kept; a person excluded by another rule takes the list from nobody."""
     given = trials("ben", "1", 4) + trials("ada", "1", 3) + trials("cleo", "2", 4) + trials("dora", "2", 4)
     given += trials("emil", "3", 4)
     given += (trial("fay", "3", 1, "plate", 900),)  # screened out, and the list given out again
@@ -135,7 +135,7 @@ def test_all_excluded_is_reported_as_that(answered: tuple[Answer, ...], remedy: 
 
 
 def test_ratings_given_too_early_are_of_those_who_are_analysed() -> None:
-    """Of person 0 a rating and an attention check; person 4, who failed the pair, is left out."""
+    """Person 0 has a rating and an attention check; person 4, who failed the pair, is left out."""
     given = [
         replace(
             trial(f"{person}", "1", 4 * person + place, IMAGE_KINDS[place % 2], 900),

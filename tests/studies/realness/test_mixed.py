@@ -137,7 +137,7 @@ def drawn(people: int, images: int, seed: int) -> npt.NDArray[np.float64]:
 
 
 def test_a_balanced_design_is_an_analysis_of_variance() -> None:
-    """Where everybody rates everything, REML gives the estimates of mean squares (Searle et al., 1992, chapter 4)."""
+    """If everybody rates everything, REML gives the estimates of mean squares (Searle et al., 1992, chapter 4)."""
     people, images = 12, 20
     y = drawn(people, images, 3)
     cells = [(f"p{person}", f"i{image}", image >= 10) for person in range(people) for image in range(images)]

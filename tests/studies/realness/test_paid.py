@@ -188,7 +188,7 @@ def test_a_study_with_closed_tabs_and_a_killed_server(paid: Paid, browser: Brows
 
 
 def analyse(paid: Paid, commands: str) -> None:
-    """All answers are analysed, and one damaged row does not stand in the way."""
+    """All answers are analysed, despite one damaged row."""
     first = min((paid.study / "answers").iterdir())
     with first.open("a") as damaged:
         damaged.write(f"x,1,3,{rows(first)[2]['stimulus']},99,5,{VIEW}\n")

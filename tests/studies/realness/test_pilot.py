@@ -49,7 +49,7 @@ def test_careful_people_pass_all_checks_and_others_do_not(trial: SeenTrial, choi
 
 
 def test_the_effect_is_that_of_careful_people() -> None:
-    """Of 400 people and 5 images of each kind; the scale ends at 2, which takes a little of it."""
+    """For 400 people and 5 images of each kind; the end of the scale at 2 reduces it a little."""
 
     def mean(truth: str) -> float:
         trials = [SeenTrial(kind="image", stimulus=f"{truth}{number}", truth=truth) for number in range(5)]

@@ -277,7 +277,7 @@ def test_one_image_of_a_pair_is_visibly_modified(plans: Planned, change: str) ->
 
 
 def test_edits_show_in_grey_and_even_images() -> None:
-    """Where one does not, the next one is taken."""
+    """If one does not, the next one is taken."""
     ramp = Image.fromarray(np.tile(np.arange(64, dtype=np.uint8) * 2 + 60, (64, 1))).convert("RGB")
     assert not is_visible(ramp, EDITS["grey"](ramp, 0))
     for image in (ramp, Image.new("RGB", (64, 64), (120, 120, 120)), Image.new("RGB", (40, 40), (250, 10, 10))):

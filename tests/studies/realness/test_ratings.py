@@ -121,7 +121,7 @@ def test_a_time_may_be_missing() -> None:
 
 
 def test_sizes_may_be_missing() -> None:
-    """Of an answer a part at a time: then none is known. The last two may be left empty."""
+    """One part of an answer at a time: then none is known. The last two may be left empty."""
     cells = VIEW.split(",")
     for place in range(len(cells) - 2):
         some = ",".join([*cells[:place], "", *cells[place + 1 :]])

@@ -106,7 +106,7 @@ def test_a_pair_whose_right_image_is_still_on_its_way(page: Page, serving: Serve
 
 @pytest.mark.long
 def test_a_double_click_answers_once(page: Page, serving: Server, plan: Path) -> None:
-    """By the page's own clock, which stands still between the two clicks but for the gap."""
+    """By the page's own clock, which only advances by the gap between the two clicks."""
     page.clock.install()
     begin(page, serving)
     for number, gap in enumerate((0, 60, 120, 200), start=1):

@@ -8,7 +8,7 @@ from cleanset.sets.folder import CHECKSUMS, checksums, read_checksums
 from cleanset.sets.manifest import MANIFEST
 
 CLASSES = ("n02782093", "n02814860", "n04507155", "n07734744", "n07753592")
-"""Of the sample's classes: 21 images in the sets, 13, 13 and 12 of the models; 5 of them are in all three."""
+"""Some of the sample's classes: 21 images in the sets, 13, 13 and 12 of the models; 5 of them are in all three."""
 
 
 def keep_classes(edition: Path, classes: Collection[str] = CLASSES) -> None:

@@ -66,7 +66,7 @@ def test_order_and_processes_change_no_digest(sources: Sources, monkeypatch: pyt
 
 
 def test_of_which_pixels(sources: Sources) -> None:
-    """Of an unchanged image without the JPEG step: rows of red, green and blue, of the crop after a resize to 256."""
+    """An unchanged image without the JPEG step: rows of red, green and blue, of the crop after a resize to 256."""
     with Image.open(sources.files["1.png"].path) as image:
         pixels = np.array(image.resize((256, 256), Image.Resampling.BILINEAR))[16:240, 16:240]
     name = ChangeName("1.png", "unchanged", 0)
@@ -177,7 +177,7 @@ def test_a_familys_names() -> None:
 
 @pytest.mark.long
 def test_verify(built: Checkout, tmp_path: Path) -> None:
-    """On a study of one corruption; then a digest is another one, then an image is left out, then there are none."""
+    """On a study of one corruption; then with a changed digest, then without one image, then without any."""
     clone = built.clone_with_data(tmp_path / "cleanset")
     keep_classes(clone.folder)
     study = Study(clone.folder / "studies" / "robustness")

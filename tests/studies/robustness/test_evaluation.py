@@ -374,7 +374,7 @@ def test_the_documented_lines(edition: Edition, repository: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_the_documented_lines_of_imagenet_c_bar(edition: Edition, repository: Path) -> None:
-    """All ten are made; without AlexNet's errors on them there is no mCE."""
+    """All ten are made; mCE is missing without AlexNet's errors on them."""
     (edition.folder / "build").mkdir(exist_ok=True)
     done = shell(
         Checkout(edition.folder),

@@ -46,7 +46,7 @@ from tests.studies.robustness.other_exp import CORRECT, other_exp, wrong
 
 COMPILED = {"zoom_blur": zoom_blur, "brightness": brightness, "saturate": saturate}
 PHOTOGRAPHS = int(os.environ.get("CLEANSET_PHOTOGRAPHS", "3"))
-"""Of the 2,000; set CLEANSET_PHOTOGRAPHS for more, each takes a second and a half."""
+"""Photographs of the 2,000 to try; set CLEANSET_PHOTOGRAPHS for more, each takes a second and a half."""
 
 
 def corrupted_by_library(image: NDArray[np.uint8], name: str, severity: int, seed: int) -> NDArray[np.uint8]:

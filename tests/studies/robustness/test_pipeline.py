@@ -100,7 +100,8 @@ def test_what_the_sample_shows(studied: Checkout) -> None:
 
 
 def test_what_the_sample_shows_with_a_model_as_the_reference(studied: Checkout, tmp_path: Path) -> None:
-    """The order turns, as measured beforehand: 100, 77 and 88; and what the reference hardly errs on is named."""
+    """The order turns, as measured beforehand: 100, 77 and 88; and corruptions on which the reference hardly errs are
+    reported."""
     study = Study(studied.folder / STUDY)
     text = study.params_yaml.read_text().replace("reference: alexnet", "reference: standard")
     (tmp_path / "params.yaml").write_text(text.replace("draws: 1000", "draws: 10"))

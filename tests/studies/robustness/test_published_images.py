@@ -135,7 +135,7 @@ def test_a_jpeg_of_the_benchmarks_quality_is_the_jpeg_step(sources: Sources) -> 
 
 
 def test_imagenet_c_bar(sources: Sources) -> None:
-    """Its folders are named by the authors' amounts, with two digits, or by severities; never both."""
+    """Its folders have the authors' amounts as names, with two digits, or the severities; never both."""
     folder = sources.study.folder / "published"
     image = Image.fromarray(drawn()[::-1].copy())
     for place in ("plasma_noise/4.75", "plasma_noise/7.00", "sparkles/1.00", "sparkles/2.00"):
@@ -168,7 +168,7 @@ def test_imagenet_c_bar(sources: Sources) -> None:
 
 
 def test_imagenet_3dcc(sources: Sources) -> None:
-    """Its folders are named by severities."""
+    """Its folders have the severities as names."""
     folder = sources.study.folder / "published"
     images = {severity: Image.fromarray(np.roll(drawn(), severity, axis=1)) for severity in (1, 2)}
     for name in ("flash", "h265_crf"):

@@ -69,7 +69,7 @@ ONE_AT_A_TIME: list[tuple[dict[str, object], tuple[str, str, str]]] = [
 
 @pytest.mark.parametrize(("wanted", "difference"), ONE_AT_A_TIME, ids=lambda each: str(each)[:40])
 def test_one_setting_at_a_time(wanted: dict[str, object], difference: tuple[str, str, str], tmp_path: Path) -> None:
-    """The setting is named, rather than the pixels that it changes."""
+    """The setting is reported, rather than the pixels that it changes."""
     sources = sources_of(tmp_path)
     assert first_difference(card_of(sources), card_of(sources, "corruptions", **wanted)) == difference
 

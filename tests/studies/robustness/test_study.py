@@ -53,7 +53,7 @@ def test_an_empty_section_has_the_defaults(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("more", ["", "published: folder"])
 def test_a_section_has_the_names_of_the_benchmark_or_those_given(tmp_path: Path, more: str) -> None:
-    """Of every family: without names all of the published list, with an empty list none, without a section none."""
+    """In every family: all of the published list without names, none with an empty list or without a section."""
     masks = "masks: [{folder: a, origin: person}]\n"
     found = read_study_params(
         study(tmp_path, masks + f"corruptions: {{{more}}}\nperturbations: {{{more}}}\nscenarios: {{{more}}}\n"),

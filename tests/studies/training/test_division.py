@@ -128,7 +128,7 @@ def test_a_class_that_would_be_empty_is_reported() -> None:
     st.integers(2, 4), st.integers(0, 99),
 )  # fmt: skip
 def test_no_division_splits_a_group(sizes: list[list[int]], folds: int, seed: int) -> None:
-    """Of any sizes of the groups of each class: whole groups, and some of each class in every part."""
+    """For any sizes of the groups of each class: whole groups, and some of each class in every part."""
     rows = [
         (index, f"{index} {number}") for index, of in enumerate(sizes) for number, size in enumerate(of)
         for _ in range(size)

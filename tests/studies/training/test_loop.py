@@ -254,7 +254,7 @@ def test_inner_settings_are_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", [0, 70, 0.3, 0.5, 0.9, -1])
 def test_a_damaged_state_is_refused(tmp_path: Path, place: float) -> None:
-    """A flipped bit of a weight leaves a file that torch reads; it is named, and nothing is trained from it."""
+    """A flipped bit of a weight leaves a file that torch reads; it is reported, and nothing is trained from it."""
     trained(ToyTask(), tmp_path)
     content = bytearray((tmp_path / "state.pt").read_bytes())
     content[int(place * len(content)) if isinstance(place, float) else place] ^= 4

@@ -52,7 +52,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "two": {"epochs": 1, "folds": 0, "test": None},
 }
 STEPS = 3 * 2 * 2
-"""Of run one: three folds, two epochs, and 18 images in batches of eight."""
+"""In run one: three folds, two epochs, and 18 images in batches of eight."""
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -139,7 +139,7 @@ def test_nothing_tells_of_imagenet(reproduced: Path) -> None:
 
 def test_the_trained_network_is_evaluated_on_the_set(reproduced: Path, repository: Path) -> None:
     command = block(repository, EVALUATE)
-    # the code of a folder runs only where it is named
+    # the code of a folder runs only on request
     unnamed = command.replace(" --architecture mynet:small\n", " 2>&1 || true\n")
     refused = run(reproduced.parent, unnamed)
     assert "of the network mynet:small, whose code in " in refused

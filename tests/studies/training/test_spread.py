@@ -291,7 +291,7 @@ def test_two_commands_at_once(trained: TrainingStudy) -> None:
 def test_a_worker_has_the_threads_of_the_params(
     study: TrainingStudy, monkeypatch: pytest.MonkeyPatch, cores: int, threads: int, workers: int
 ) -> None:
-    """Of five folds: the weights depend on the number of threads, which is never another."""
+    """Over five folds: the weights depend on the number of threads, which is fixed."""
     write_params(study, {"threads": threads, "folds": 5}, one=FOLDS | {"folds": 5})
     counts: list[int] = []
 

@@ -134,7 +134,7 @@ def test_light_covers_the_image_with_white() -> None:
 
 
 def test_still_water_moves_nothing() -> None:
-    """Where the caustic has no slope an image stays, less what the program truncates."""
+    """If the caustic has no slope, an image is unchanged except for the program's truncation."""
     image = np.full((48, 48, 3), 200, np.uint8)
     found = made(image, "caustic_refraction", 1)
     values, counts = np.unique(found[5:-5, 5:-5], return_counts=True)

@@ -266,7 +266,7 @@ FILES = pd.Series(["w", "x"])
 
 
 def test_answers_are_read() -> None:
-    """Of two images the second is seen; the other counts as not misclassified."""
+    """The second of two images is seen; the other counts as not misclassified."""
     changes = [(CLEAN, 0), (UNCHANGED, 0), ("fog", 1), ("fog", 2)]
     values = CORRUPTION_FAMILY.read(rows(), StudyParams.model_validate({}))
     found = answers_by_change(FILES, rows(), changes, values, np.array([False, True]))

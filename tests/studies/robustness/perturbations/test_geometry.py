@@ -24,7 +24,7 @@ def test_translation_is_to_the_right() -> None:
 
 
 def test_rotation_is_clockwise_about_the_place_of_torchvision_0_2() -> None:
-    """Of 20 pixels the middle of the eleventh stays: the centre of all without the first."""
+    """With 20 pixels, the middle of the eleventh is fixed: the centre of all but the first."""
     difference = rotate(IMAGE, 90)[1:, 1:].astype(int) - np.rot90(IMAGE[1:, 1:], -1)
     assert np.abs(difference[1:-1, 1:-1]).max() <= 1  # cos(90 degrees) is not quite 0
     assert np.array_equal(rotate(IMAGE, 0), IMAGE)

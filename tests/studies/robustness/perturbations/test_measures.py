@@ -357,7 +357,7 @@ def flipping(count: int, name: str = "", images: int = 25, frames: int = 5) -> I
 
 
 def test_means_and_ratios_are_over_the_ten_test_perturbations() -> None:
-    """Of 100 comparisons; a list of five other classes has a T5D of 15."""
+    """Over 100 comparisons; a list of five other classes has a T5D of 15."""
     own = {name: flipping(place + 10, name) for place, name in enumerate(PERTURBATIONS)} | {"shear": flipping(99)}
     reference = {name: flipping(20 + 2 * place, name) for place, name in enumerate(PERTURBATIONS)}
     reference["shear"] = flipping(50)

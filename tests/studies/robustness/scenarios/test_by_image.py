@@ -115,7 +115,7 @@ def test_one_image_a_class_tells_nothing_between_classes(correct: npt.NDArray[np
 
 
 def test_equal_classes_are_found_different_as_often_as_promised() -> None:
-    """Of 400 data sets as in the paper's design; the published regression finds them different in nearly all."""
+    """In 400 data sets with the paper's design; the published regression finds differences in nearly all."""
     random = np.random.default_rng(0)
     classes = np.repeat(np.arange(12), 6)
     rejected = 0

@@ -232,7 +232,7 @@ WHITE = np.full((80, 100, 3), 255, np.uint8)
 
 
 def on_white(seed: int, **options: Any) -> NDArray[np.bool_]:
-    """Where the object is, put on white at some place."""
+    """The place of the object, put on white somewhere."""
     dark = np.full((48, 64, 3), 10, np.uint8)
     found = scenario("random_background", dark, seed=seed, photographs=[WHITE], object_moved=True, **options)
     # no mixture with the background at the edge; Pillow loses up to 2 where it weights with alpha

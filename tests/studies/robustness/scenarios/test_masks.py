@@ -268,7 +268,7 @@ def disc(row: int, column: int, radius: float) -> Mask:
     ("mask", "reason"),
     [
         (disc(30, 30, 12), None),
-        (disc(30, 30, 12) | disc(8, 8, 2), None),  # a speck is no object
+        (disc(30, 30, 12) | disc(8, 8, 2), None),  # a speck is not an object
         (disc(20, 20, 8) | disc(40, 44, 8), "several_objects"),
         (disc(30, 30, 2), "too_small"),
         (disc(50, 30, 12), "cut_off"),

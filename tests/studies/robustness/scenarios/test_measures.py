@@ -116,7 +116,7 @@ def test_differences_are_paired() -> None:
 
 
 def test_no_interval_of_score_reaches_above_1() -> None:
-    """Where few answers change, resamples lie far below Score, and reflected at it far above 1."""
+    """If few answers change, resamples are far below Score, and their reflections far above 1."""
     unchanged = np.arange(18) % 6 > 0
     correct = np.stack([unchanged] * 3, axis=1)
     correct[1:4, 0] = correct[7, 1] = False
