@@ -178,7 +178,7 @@ def _local(model: str, place: str | Path, rev: str | None, folder: str, afresh: 
         raise InputError(f"{edition}: a folder; {name} with the address of a git repository, such as file://...")
     if model == PUBLISHED_SET:
         raise InputError(
-            f"the set {PUBLISHED_SET!r} is made from your own copy of ImageNet: say where it is, as in "
+            f"the set {PUBLISHED_SET!r} is made from your own copy of ImageNet: pass its path, as in "
             f'cleanset.load("{PUBLISHED_SET}", images="ILSVRC2012_img_val.tar")'
         )
     if is_release(place):

@@ -226,7 +226,7 @@ class TestLocks:
             assert other.stdout is not None
             other.stdout.readline()
             rwlock.write_text(json.dumps({"write": {"/x": {"pid": other.pid, "cmd": "dvc"}}, "read": {}}))
-            with pytest.raises(CleansetError, match=rf"DVC is at work \(process {other.pid}\): wait"):
+            with pytest.raises(CleansetError, match=rf"DVC is running \(process {other.pid}\): wait"):
                 repair_locks(edition)
             other.kill()
         (edition / ".dvc/tmp/whole").mkdir(exist_ok=True)
@@ -240,7 +240,7 @@ class TestLocks:
             other.stdout.readline()
             rwlock.write_text("")
             (edition / "dvc.lock").write_text("")
-            with pytest.raises(CleansetError, match=r"DVC is at work \(rwlock.lock is held\): wait"):
+            with pytest.raises(CleansetError, match=r"DVC is running \(rwlock.lock is held\): wait"):
                 repair_locks(edition)
             other.kill()
         assert len(repair_locks(edition)) == 2

@@ -89,7 +89,7 @@ def test_a_repository_on_request(
         folder = tmp_path / f"b{len(options)}"
         edition_command(monkeypatch, folder, *options)
         last = capsys.readouterr().out.splitlines()[-1]
-        expected = "is in no git repository, which would keep its history: git init && cleanset doctor"
+        expected = "is not in a git repository, so its history is not kept: git init && cleanset doctor"
         assert last == f"{folder.name} {expected}"
         assert not (folder / ".git").exists()
     git(tmp_path, "init", "--quiet")
@@ -112,7 +112,7 @@ def test_on_a_terminal_it_asks(
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     edition_command(monkeypatch, tmp_path / "mine")
-    assert asked == ["mine: in no git repository, which would keep its history. Begin one (git init)?"]
+    assert asked == ["mine: not in a git repository, so its history is not kept. Begin one (git init)?"]
     assert (tmp_path / "mine" / ".git").exists() == begun
 
 

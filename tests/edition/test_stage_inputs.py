@@ -416,5 +416,5 @@ def test_projects_and_a_dvc_at_work(tmp_path: Path) -> None:
         Path(".dvc/tmp/lock").touch()
         with Path(".dvc/tmp/lock").open("r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            with pytest.raises(CleansetError, match=r"DVC is at work \(lock is held\): wait"):
+            with pytest.raises(CleansetError, match=r"DVC is running \(lock is held\): wait"):
                 check_idle(Path())

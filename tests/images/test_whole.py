@@ -112,7 +112,8 @@ def test_stage_preprocess_names_them(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert facts["pixels_sha256"].nunique() == 1
     assert "shown_otherwise" not in facts
     assert (
-        "photos: 1 shown otherwise by viewers: wide.png (a color space (cICP), by which viewers change its colors); "
+        "photos: 1 displayed differently by viewers: wide.png (a color space (cICP), by which viewers change its "
+        "colors); "
         "models see the stored pixels\n"
     ) in capsys.readouterr().err
 

@@ -205,7 +205,7 @@ def test_a_folder_of_results_has_one_run_at_a_time(tmp_path: Path) -> None:
     """The second is refused at once, and may begin when the first has ended; nothing of the lock is left."""
     out = tmp_path / "deep" / "out"
     with only_run(out):
-        expected = r"out: another run is at work there; expected one at a time: wait"
+        expected = r"out: another run is using this folder; expected one at a time: wait"
         with pytest.raises(CleansetError, match=expected), only_run(out):
             pass
         assert out.is_dir()

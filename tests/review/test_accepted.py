@@ -409,7 +409,7 @@ def test_imagenets_images_are_not_accepted_so(folder: Path) -> None:
     assert says(cleanset("edition", "other", cwd=folder))[0] == 0
     code, text = run("edition", "--accept", "other", cwd=folder)
     assert code == 1
-    assert "of ImageNet's images, which raw.md5 pins; expected your own" in text
+    assert "of ImageNet's images, which raw.md5 pins; expected an edition of your own images" in text
 
 
 def test_a_folder_with_braces_is_refused(folder: Path) -> None:

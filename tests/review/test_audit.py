@@ -283,7 +283,7 @@ def test_without_an_audit_nothing_is_written(edition: Edition) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["3"], "which model, of standard, norm_robust, corruption_robust? Add --model ROLE"),
+        (["3"], "several models (standard, norm_robust, corruption_robust); pass --model ROLE"),
         (["3", "--model", "other"], "no model 'other'; expected one of"),
         (["4", "--model", "standard"], "found 4 draws; expected 1 to 3"),
         (["1", "--model", "norm_robust"], "1 classes of its set still wait for reviews; expected a finished set"),

@@ -25,7 +25,7 @@ def test_an_edition_begins_with_the_usual_ones(tmp_path: Path) -> None:
     assert path == tmp_path / "GUIDELINES.md"
     assert own_guidelines(tmp_path) == usual_guidelines()
     assert reviewer_folders(tmp_path) == []
-    with pytest.raises(CleansetError, match=r"GUIDELINES\.md: there already; edit it, or move it away"):
+    with pytest.raises(CleansetError, match=r"GUIDELINES\.md: exists already; edit it, or move it away"):
         write_guidelines(tmp_path)
     path.write_text("x" * 200_001)
     with pytest.raises(CleansetError, match=r"200,001 bytes; expected at most 200,000: shorten it"):

@@ -318,7 +318,7 @@ def test_the_corrected_table(edition: Edition) -> None:
         "dog/0.png,dog\ndog/1.png,dog\ndog/2.png,dog\ndog/3.png,dog\n"
     )
     code, out = run(edition, "review", "relabel", "labels.csv")
-    assert (code, out) == (1, "error: labels.csv: there already; expected a new file: move it away\n")
+    assert (code, out) == (1, "error: labels.csv: exists already; expected a new file: move it away\n")
     again = ("edition", "../new", "--images", "../images", "--labels", "labels.csv")
     assert run(edition, *again)[0] == 0
 

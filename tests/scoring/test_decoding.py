@@ -154,5 +154,5 @@ def test_processes_that_were_left_half_way_are_refused() -> None:
         assert [batch.image_ids for batch in shared.batches(groups[:2])] == groups[:2]
         with closing(shared.batches(groups)) as batches:
             assert next(batches).image_ids == groups[0]
-        with pytest.raises(CleansetError, match="the processes that decode images have been left half way"):
+        with pytest.raises(CleansetError, match="the processes that decode images stopped halfway"):
             next(shared.batches(groups))

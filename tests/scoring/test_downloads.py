@@ -142,8 +142,8 @@ def test_copies_in_the_users_caches_if_nobody_answers(tmp_path: Path, home: Path
     done = run("weights/one", "weights/two")
     assert done.stdout == ""
     notices = done.stderr.splitlines()
-    assert notices[0].startswith(f"{blob}: taken in place of a download, which failed (ConnectError: ")
-    assert notices[1].startswith(f"{checkpoint}: taken in place of a download, which failed (ConnectError: ")
+    assert notices[0].startswith(f"{blob}: used because the download failed (ConnectError: ")
+    assert notices[1].startswith(f"{checkpoint}: used because the download failed (ConnectError: ")
     assert [(tmp_path / "weights" / name).read_bytes() for name in ("one", "two")] == [data, data]
     for copy in (blob, checkpoint):
         copy.write_bytes(data[:-1])
@@ -189,7 +189,7 @@ class TestDrive:
     def test_a_page_sent_as_the_file(self, path: Path, serving: Serving) -> None:
         serving(Plan(QUOTA.encode()), as_drive=True)
         with pytest.raises(
-            ValueError, match=r'^a web page \("Google Drive - Quota exceeded"\) came instead of weights$'
+            ValueError, match=r'^a web page \("Google Drive - Quota exceeded"\) received instead of weights$'
         ):
             fetch(DRIVE, path)
 

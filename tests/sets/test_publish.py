@@ -394,7 +394,7 @@ def test_another_release_than_expected(published: Path, keys: Path, tmp_path: Pa
     [
         (
             ("--expect", "standard@1.2.3"),
-            "--expect standard@1.2.3: without a signature anybody may have written the ve",
+            "--expect standard@1.2.3: without a signature, anybody may have written the ve",
         ),
         (
             ("--expect", "1.2.3", "--signature", "x"),

@@ -105,7 +105,7 @@ def _git(lock: Path, *arguments: str) -> str:
 def check_idle(project: Path) -> None:
     """Raise CleansetError if a DVC process is at work in a project."""
     if found := dvc_at_work(project):
-        raise CleansetError(f"{project / '.dvc'}: DVC is at work ({found}): wait until it has ended")
+        raise CleansetError(f"{project / '.dvc'}: DVC is running ({found}): wait until it ends")
 
 
 def dvc_at_work(project: Path) -> str:

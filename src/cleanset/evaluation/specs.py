@@ -64,7 +64,7 @@ class TrainedModel(Model):
             raise ValueError("classes and size go with weights of a network of timm or torchvision; expected weights")
         if self.weights is not None and self.sha256 is None:
             raise ValueError(
-                f"weights without sha256: a change would go unseen; add the output of sha256sum {self.weights}"
+                f"weights without sha256: changes would go unnoticed; add the output of sha256sum {self.weights}"
             )
         return self
 

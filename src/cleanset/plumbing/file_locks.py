@@ -81,7 +81,7 @@ def locked(folder: Path, name: str = ".lock") -> Iterator[None]:
 def only_run(folder: Path | None) -> Iterator[None]:
     """Keep a folder of results to one run, for as long as the block lasts; None is no folder.
 
-    Raises CleansetError at once if another run is at work there, on this machine or, if the file
+    Raises CleansetError at once if another run is using this folder, on this machine or, if the file
     system shares locks, on another one. The folder is made, and removed again if nothing has been written into it.
     """
     if folder is None:
@@ -107,7 +107,7 @@ def _made_and_locked(folder: Path) -> int:
             descriptor = _locked_folder(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise CleansetError(
-                f"{folder}: another run is at work there; expected one at a time: wait until it has ended, or name "
+                f"{folder}: another run is using this folder; expected one at a time: wait until it ends, or choose "
                 "another folder"
             ) from None
         except FileNotFoundError:

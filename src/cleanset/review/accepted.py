@@ -64,7 +64,7 @@ def accept(
     `scores`: a new table of scores, in place of the one that was brought. `card`: a card.yaml, which is copied into
     params.yaml. `tables`: labels and names, which are copied into the edition, and which its pipeline then depends on.
     `renamed`: classes that have another name now. Returns a summary of the changes. Raises CleansetError while DVC is
-    at work there, if the edition is of ImageNet's images, has no images.sha256, if brought scores are of other images
+    running there, if the edition is of ImageNet's images, has no images.sha256, if brought scores are of other images
     than today's, and if a class with verdicts seems to have another name.
     """
     check_idle(edition.folder)
@@ -74,7 +74,9 @@ def accept(
     params = read_params(edition.folder)
     about = read_about(card) if card else None
     if not params.dataset.is_own:
-        raise CleansetError(f"{edition.params_yaml}: of ImageNet's images, which raw.md5 pins; expected your own")
+        raise CleansetError(
+            f"{edition.params_yaml}: of ImageNet's images, which raw.md5 pins; expected an edition of your own images"
+        )
     if not is_there(edition.images_sha256):
         raise CleansetError(
             f"{edition.images_sha256}: missing; restore it, or create the edition again: cleanset edition NEW "
@@ -155,8 +157,8 @@ def _bring_table(edition: Edition, key: str, table: bytes, given: Path | None) -
         of_stages = edited_text(pipeline, stages, "dvc.yaml")
     except LayoutError:
         raise CleansetError(
-            f"{edition.folder}: params.yaml or dvc.yaml is written in another way than cleanset edition writes it; "
-            f"expected dataset.{key}: {name}, and {name} in the deps of preprocess: enter both by hand"
+            f"{edition.folder}: params.yaml or dvc.yaml was reformatted since cleanset edition wrote it; expected "
+            f"dataset.{key}: {name}, and {name} in the deps of preprocess: enter both by hand"
         ) from None
     write_text(edition.params_yaml, of_params)
     write_text(edition.dvc_yaml, of_stages)

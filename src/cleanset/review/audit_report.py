@@ -17,7 +17,7 @@ from cleanset.tables import INDEX, REJECTED, SELECTION, read_table
 def one_role(params: Params, role: str | None) -> str:
     """The model to audit; by default the only one. Raises CleansetError for an unknown or missing name."""
     if role is None and len(params.models) > 1:
-        raise CleansetError(f"audit: which model, of {', '.join(params.models)}? Add --model ROLE")
+        raise CleansetError(f"audit: several models ({', '.join(params.models)}); pass --model ROLE")
     found = role or next(iter(params.models))
     params.model(found)
     return found

@@ -42,7 +42,7 @@ def write_guidelines(reviews: Path) -> Path:
     """Write the usual guidelines into an edition, to be edited. Raises CleansetError if it has its own."""
     path = reviews / GUIDELINES
     if is_there(path):
-        raise CleansetError(f"{path}: there already; edit it, or move it away")
+        raise CleansetError(f"{path}: exists already; edit it, or move it away")
     check_reviews_folder(reviews)
     write_text(path, usual_guidelines())
     return path

@@ -140,7 +140,7 @@ def write_corrected(edition: Edition, path: Path) -> str:
     if classes.is_imagenet:
         raise CleansetError(f"{edition.folder}: images of ImageNet; expected an edition of your own images")
     if is_there(path):
-        raise CleansetError(f"{path}: there already; expected a new file: move it away")
+        raise CleansetError(f"{path}: exists already; expected a new file: move it away")
     params = read_params(edition.folder)
     index = read_table(edition.index, INDEX, classes)
     votes = checked_votes(edition, params, index, classes)

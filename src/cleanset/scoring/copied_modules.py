@@ -60,8 +60,8 @@ def pins_of(model: Model, folder: Path) -> dict[str, Any]:
     opened = opened_on_loading(model.name, folder)
     if opened is None:
         print_notice(
-            f"{model.name}: cannot be loaded in {folder.resolve()}, so what it opens, such as weights, is not known: "
-            "run cleanset models --pin where it can"
+            f"{model.name}: cannot be loaded in {folder.resolve()}, so the files that it opens, such as weights, are "
+            "not known: run cleanset models --pin on a machine that can load it"
         )
         opened = [name for name in model.files or () if (folder / name).is_file()]
     # params.yaml has the digests, and DVC would see no end of changes

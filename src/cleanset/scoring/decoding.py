@@ -168,7 +168,7 @@ class SharedBatches:
         Who ends it early gets no further batches from these processes, whose answers to the rest are still to come.
         """
         if self._is_unfinished:
-            raise CleansetError("the processes that decode images have been left half way; expected others: run again")
+            raise CleansetError("the processes that decode images stopped halfway; run again")
         self._is_unfinished = True
         pending: deque[PixelBatch] = deque()
         for number, group in zip(count(), groups):

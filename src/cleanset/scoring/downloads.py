@@ -77,7 +77,7 @@ def fetch(origin: Origin, path: Path) -> None:
             fetched = workspace / path.name
             _download_or_copy(origin, fetched)
             if (other := what_instead_of_weights(fetched)) is not None:
-                raise ValueError(f"{other} came instead of weights")
+                raise ValueError(f"{other} received instead of weights")
             # first: after a kill in between, the file is downloaded again
             write_text(digest_file(path), f"{sha256_of(fetched)}  {path.name}\n")
             fetched.replace(path)
@@ -112,7 +112,7 @@ def _download_or_copy(origin: Origin, path: Path) -> None:
         if cached is None:
             raise
         shutil.copyfile(cached, path)
-        print_notice(f"{cached}: taken in place of a download, which failed ({error})")
+        print_notice(f"{cached}: used because the download failed ({error})")
 
 
 def cached_copy(origin: Origin) -> Path | None:

@@ -154,7 +154,7 @@ def pin(edition: Edition) -> list[str]:
     """Write the SHA-256 of all unpinned weights and lists into params.yaml; return the roles.
 
     Missing weights are downloaded first. Other bytes are refused afterwards. The code of custom models, and what
-    it opens, is pinned. Raises CleansetError while DVC is at work there.
+    it opens, is pinned. Raises CleansetError while DVC is running there.
     """
     folder = edition.folder
     check_idle(folder)
@@ -178,7 +178,7 @@ def change(edition: Edition, add: list[str], weights: Path | None, remove: list[
     """Add and remove models in params.yaml and dvc.yaml; return a line for each change.
 
     `add`: as `model_from_text` takes it. `weights`: a local file for the one added model. Raises CleansetError while
-    DVC is at work there.
+    DVC is running there.
     """
     check_idle(edition.folder)
     new = with_lists(models_from_texts(add), edition.folder)

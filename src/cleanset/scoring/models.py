@@ -136,7 +136,7 @@ def load_model(model: Model, folder: Path) -> LoadedModel:
     path = weights_at_hand(model, folder)
     if model.weights is not None and model.sha256 is None:
         raise CleansetError(
-            f"params.yaml: weights {model.weights} of {model.name} without sha256, so that a change would go unseen: "
+            f"params.yaml: weights {model.weights} of {model.name} without sha256, so that changes would go unnoticed: "
             "run cleanset models --pin"
         )
     found = sha256_of(path)

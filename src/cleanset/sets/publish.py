@@ -119,7 +119,7 @@ def publishable(export: Path) -> tuple[list[Entry], Release]:
     check_not_empty(entries, export)
     if not release.classes.is_imagenet and release.about is None:
         raise CleansetError(
-            f"{export}: whose the images are, and under which licence, is not stated; set export.about in the "
+            f"{export}: the owner and licence of the images are not stated; set export.about in the "
             "edition's params.yaml (cleanset docs own_images), and run dvc repro"
         )
     if not release.date:

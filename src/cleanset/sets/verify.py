@@ -108,7 +108,7 @@ def run(folder: Path, decode: bool, signers: Path | None = None, expected: str |
         raise CleansetError(f"--expect {expected}: not a release; expected MODEL@VERSION, such as standard@1.0.0")
     if expected is not None and signers is None:
         raise CleansetError(
-            f"--expect {expected}: without a signature anybody may have written the version; expected --signature too"
+            f"--expect {expected}: without a signature, anybody may have written the version; add --signature"
         )
     if not folder.is_file() or folder.suffix != ".tar":
         inside = one_set(folder)

@@ -315,7 +315,7 @@ def _print_git(folder: Path, *, begun: bool) -> None:
     if begun:
         typer.echo("A new git repository: git add --all && git commit")
     elif git_root(folder) is None:
-        typer.echo(f"{folder} is in no git repository, which would keep its history: git init && cleanset doctor")
+        typer.echo(f"{folder} is not in a git repository, so its history is not kept: git init && cleanset doctor")
     elif problem := owner_problem(folder):
         typer.echo(problem, err=True)
 
@@ -328,7 +328,7 @@ def _begins_git(folder: Path, wanted: bool | None) -> bool:
         return False
     if wanted is not None or which("git") is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return bool(wanted)
-    return typer.confirm(f"{folder}: in no git repository, which would keep its history. Begin one (git init)?", True)
+    return typer.confirm(f"{folder}: not in a git repository, so its history is not kept. Begin one (git init)?", True)
 
 
 def _new_names(answers: list[str], *, apply: bool) -> "RenamedClasses":

@@ -236,10 +236,10 @@ def measure(
     shown = {str(row["image_id"]): str(text) for row in rows if (text := row.pop("shown_otherwise", None))}
     if shown:
         print_notice(
-            f"{where}: {len(shown):,} shown otherwise by viewers: {by_kind(shown)}; models see the stored pixels"
+            f"{where}: {len(shown):,} displayed differently by viewers: {by_kind(shown)}; models see the stored pixels"
         )
     if not can_check_jpegs() and "PNG" in formats:
-        print_notice(f"damage inside JPEGs is not looked for: {install_command('build')}")
+        print_notice(f"JPEGs are not checked for damage inside: {install_command('build')}")
     unread = {str(row["image_id"]): str(row["problem"]) for row in rows if "problem" in row}
     refuse_unreadable(unread, where, formats, listed)
     return pd.DataFrame(rows)

@@ -107,8 +107,8 @@ def threshold(confidence: Floats, coverage: float, ranking: Ranking = "as_publis
     count = images_of(coverage, len(confidence)) if ranking == "plain" else int(coverage * len(confidence))
     if count == 0 and ranking == "plain":
         raise CleansetError(
-            f"coverage: {shown(coverage)} of {len(confidence)} images covers not one: the threshold would abstain on "
-            "all of them; expected at least one image: raise the coverage"
+            f"coverage: {shown(coverage)} of {len(confidence)} images covers none of them: the threshold would abstain "
+            "on all; expected at least one image: raise the coverage"
         )
     return float(np.sort(confidence)[::-1][count - 1])
 

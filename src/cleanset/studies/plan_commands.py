@@ -122,7 +122,9 @@ def add_plan(to: typer.Typer, command: Callable[..., object], counting: "Callabl
         needs_out = "edition" in arguments and arguments["out"] is None
         for option, is_given in (("--measure", measure), ("--budget-hours", budget_hours is not None)):
             if is_given and needs_out:
-                raise CleansetError(f"{option}: no --out; expected the folder of what is finished, which hours are by")
+                raise CleansetError(
+                    f"{option}: no --out; expected the folder of the finished results, from which hours are estimated"
+                )
         if arguments.get("fresh"):
             arguments["out"] = None
         with redirect_stdout(sys.stderr):

@@ -284,7 +284,10 @@ def test_errors_are_one_line(edition: Edition) -> None:
         ((table, "data/index.parquet"), "data/index.parquet: columns 'image_id, size, sha256,"),
         ((table, "params.yaml"), "params.yaml: not a Parquet file ("),
         (("export", "export", "--edition", "."), "compare: --edition and --model go with score tables;"),
-        ((other, other, "--edition", "."), "compare: whose scores are these? give --model, one of standard, norm_"),
+        (
+            (other, other, "--edition", "."),
+            "compare: unknown model of the scores; pass --model, one of standard, norm_",
+        ),
         ((other, other, "--edition", ".", "--model", "vit"), "params.yaml: no model 'vit'; expected one of"),
         ((other, other, "--model", "standard"), "compare: --model without --edition; expected both, or neither"),
         ((other, other, "--edition", "empty"), "empty/params.yaml: missing; expected the folder of an edition"),

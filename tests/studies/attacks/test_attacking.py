@@ -249,7 +249,7 @@ def with_budget(**budget: Any) -> AttackParams:
 def test_a_budget(study: AttackStudy, capsys: pytest.CaptureFixture[str]) -> None:
     run_attack(study, ROLE, "spsa", with_budget(queries=11))
     assert len(results(study, "spsa")) == 2
-    assert "spsa standard: the budget is spent after 2 of 4 images" in capsys.readouterr().err
+    assert "spsa standard: budget exhausted after 2 of 4 images" in capsys.readouterr().err
     assert json.loads((folder_of(study, "spsa") / "record.json").read_text())["attacked"] == 2
     run_attack(study, ROLE, "none", with_budget(seconds=1e-9))
     assert len(results(study, "none")) == 1

@@ -448,7 +448,7 @@ def test_a_command(folder: Path) -> None:
     assert high.value == 0
     record = found.warnings[command]
     assert record.warnings == ()
-    assert {each.text for each in record.not_told} == {"a command answers with classes alone"}
+    assert {each.text for each in record.not_told} == {"a command gives only classes"}
 
 
 def test_a_search_for_signs_that_takes_longer_than_the_attacks_is_announced(folder: Path) -> None:
@@ -487,20 +487,20 @@ def test_a_command_is_asked_by_one_process_alone(folder: Path) -> None:
         (
             ["mine:honest"],
             "transfer",
-            "transfer: no other model to make images for mine:honest on; expected",
+            "transfer: no source model for mine:honest; expected",
         ),
         (
             ["Ours=mine:honest"],
             "transfer",
-            "transfer: no other model to make images for Ours on; expected",
+            "transfer: no source model for Ours; expected",
         ),
         (["mine:nothing"], "pgd", "--model mine:nothing: mine has no nothing; expected a callable"),
         (
             ["command:true"],
             "pgd",
-            "pgd: asks for gradients; a command answers with classes alone: expected",
+            "pgd: asks for gradients; a command gives only classes: expected",
         ),
-        (["command:true"], "square", "square: asks for logits; a command answers with classes alone"),
+        (["command:true"], "square", "square: asks for logits; a command gives only classes"),
         (["command:no-such-program x"], "none", "no program 'no-such-program' here or on the PATH"),
         (["command:true"], "none", r"command:true: no answer to \d+ of \d+ images, 00000.png among them"),
         (["command:false"], "none", "command:false: ends with exit code 1"),

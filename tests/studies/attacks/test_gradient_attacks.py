@@ -360,7 +360,7 @@ class TestTransfer:
         assert list(TransferAttack().prepare(known)) == ["a", "b"]
         with pytest.raises(CleansetError, match="transfer: no other model 'c'; expected some of a, b"):
             TransferAttack(sources=["c"]).prepare(known)
-        with pytest.raises(CleansetError, match="transfer: no other model to make images on"):
+        with pytest.raises(CleansetError, match="transfer: no source model"):
             TransferAttack().prepare(KNOWN)
 
     def test_a_source_of_another_size_and_with_groups(self) -> None:
@@ -468,7 +468,9 @@ class TestStraightThrough:
             with_straight_through(Defended(Step()), [name])
 
     def test_a_name_in_another(self) -> None:
-        with pytest.raises(CleansetError, match=r"through steps\.0: it is in steps, named too; expected one of"):
+        with pytest.raises(
+            CleansetError, match=r"through steps\.0: it is inside steps, which is also listed; expected one of"
+        ):
             with_straight_through(Defended(Step()), ["steps", "steps.0"])
 
     def test_a_name_given_twice(self) -> None:

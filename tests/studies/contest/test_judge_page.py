@@ -230,7 +230,7 @@ def test_one_server_of_a_judge_at_a_time(contest: Path, start: Start) -> None:
         env=os.environ | forking(SOURCE), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"answers/{ADA}: another run is at work there; expected one at a time" in done.stderr
+    assert f"answers/{ADA}: another run is using this folder; expected one at a time" in done.stderr
 
 
 @pytest.mark.long

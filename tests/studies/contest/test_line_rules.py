@@ -68,7 +68,7 @@ REFUSED: list[tuple[Log, str]] = [
     (contest(X, [answers(week="2026-11-07")]), "no week was published on 2026-11-07"),
     (contest(X, [answers(answers={sha("y"): BIRD})]), "not published; expected an image whose week has ended"),
     (contest(X, [answers(answers={sha("x"): BIRD | {"contains": {"bird": "definitely_yes"}}})]), "contains 'bird'"),
-    (contest(X, [answers(), *judged({"x": {"contains": BIRD["contains"]}}, JUDGES[:1])]), "answered otherwise before"),
+    (contest(X, [answers(), *judged({"x": {"contains": BIRD["contains"]}}, JUDGES[:1])]), "had another answer before"),
     (contest(X, appeals=[appeal("x", "grey")]), "unknown team 'grey'"),
     (contest(X, appeals=[appeal("y", "gold")]), "not published; expected an image whose week has ended"),
     (contest(X, appeals=[appeal("x", "gold")]), "no time for appeals"),

@@ -197,7 +197,7 @@ def test_a_full_disk_leaves_the_log_unchanged(made: OnDisk, monkeypatch: pytest.
 
 def test_an_instant_is_chosen_in_a_made_up_contest_alone(made: OnDisk) -> None:
     made.changed("contest", made_up=False)
-    with pytest.raises(CleansetError, match="--at: for a contest that is made up"):
+    with pytest.raises(CleansetError, match="--at: only for a test contest"):
         made.enter(made.yaml("team.yaml", {"team": {"name": "black"}}))
 
 

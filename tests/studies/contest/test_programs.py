@@ -106,7 +106,7 @@ def test_the_first_word_of_a_command_shows_no_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("sys.exit('sorry')", "failed with exit code 1 ('sorry'); expected 0: mend it"),
+        ("sys.exit('sorry')", "failed with exit code 1 ('sorry'); expected 0: fix it"),
         ("answer = 'cat'", "answers 'cat'; expected one of bird, bicycle, abstain"),
         ("print(file + ', bird')", "a second time; expected one line for each image"),
         ("file = 'other'", "expected a file that it was given"),

@@ -129,7 +129,7 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("watermarks: {names: [logo]}", "watermarks.names.0: expected one of watermark; found 'logo'"),
         (
             "watermarks: {font: a.otf}",
-            "font without font_sha256: a change would go unseen; add the output of sha256sum",
+            "font without font_sha256: changes would go unnoticed; add the output of sha256sum",
         ),
         ("watermarks: {font_sha256: 12}", "watermarks.font_sha256"),
         (f"watermarks: {{font_sha256: {'a' * 64}}}", "font_sha256 without font; expected both, or neither"),

@@ -283,7 +283,7 @@ def test_a_finished_fold_of_other_settings(trained: TrainingStudy) -> None:
 
 
 def test_two_commands_at_once(trained: TrainingStudy) -> None:
-    with only_run(trained.partial("two")), pytest.raises(CleansetError, match="another run is at work there"):
+    with only_run(trained.partial("two")), pytest.raises(CleansetError, match="another run is using this folder"):
         train.run_grid(trained, "small")
 
 

@@ -126,7 +126,7 @@ def _role_of(params: Params, a: Path, b: Path) -> str:
     for path in (a, b):
         if path.stem in params.models:
             return path.stem
-    raise CleansetError(f"compare: whose scores are these? give --model, one of {', '.join(params.models)}")
+    raise CleansetError(f"compare: unknown model of the scores; pass --model, one of {', '.join(params.models)}")
 
 
 def compare_records(a: Path, b: Path) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:

@@ -178,7 +178,7 @@ class Attacking:
         shards = self._shards(made_from, files)
         count = self._search_missing(search, shards, others, made_from)
         if count < len(images):
-            print_notice(f"{self.text}: the budget is spent after {count} of {len(images)} images")
+            print_notice(f"{self.text}: budget exhausted after {count} of {len(images)} images")
         # again: after a spent budget there are fewer images, and so fewer groups
         finished = self._shards(made_from, files[:count])
         self.write(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # torch is imported when an attack searches, not when its parameters are read
 
 Uses = Literal["classes", "logits", "gradients"]
-"""The most that an attack asks of a model; a command answers with classes alone."""
+"""The most that an attack asks of a model; a command gives only classes."""
 Family = Literal["unchanged", "ball", "nearest", "rotations", "corruptions", "changes", "other image"]
 """The images that an attack chooses from: the image itself, any image in its ball, the nearest one that is
 misclassified, a rotation, corruption or other given change of the image, or another image in its place."""

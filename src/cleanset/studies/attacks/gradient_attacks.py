@@ -299,9 +299,7 @@ class TransferAttack(InBall):
         """The named models; all without names. Raises CleansetError for an unknown name, and without models."""
         others = known.sources()
         if not others:
-            raise CleansetError(
-                "transfer: no other model to make images on; expected at least one besides the model that is attacked"
-            )
+            raise CleansetError("transfer: no source model; expected at least one besides the attacked model")
         listed = ", ".join(others)
         return chosen(
             self.sources, others, lambda name: f"transfer: no other model {shown(name)}; expected some of {listed}"

@@ -141,7 +141,7 @@ def _success(searches: Mapping[T, Tries]) -> dict[T, Flags]:
 def of_command(network: "PixelNetwork", subjects: Sequence[Subject], repeats: int = 3) -> Probed:
     """The signs that show in classes alone: other answers to the same images. All others are undecided."""
     answers = [_answers(network, subjects) for _ in range(repeats)]
-    text = "a command answers with classes alone"
+    text = "a command gives only classes"
     unclear = [SeenSign(sign, text) for sign in SIGNS if sign not in ("random_answers", "depends_on_others")]
     found = random_answers(answers) or _of_batches(network, subjects)
     return Probed([] if found is None else [found], unclear, {})

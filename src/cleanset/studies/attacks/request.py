@@ -176,8 +176,7 @@ def _check_attacks(spec: Spec, params: AttackParams) -> None:
     for name, attack in params.attacks.items() if isinstance(spec, CommandModel) else ():
         if attack.uses != "classes":
             raise CleansetError(
-                f"{name}: asks for {attack.uses}; a command answers with classes alone: expected some of "
-                f"{', '.join(BLACK_BOX)}"
+                f"{name}: asks for {attack.uses}; a command gives only classes: expected some of {', '.join(BLACK_BOX)}"
             )
 
 
@@ -196,6 +195,6 @@ def _check_sources(specs: Sequence[Spec], others: Sequence[Spec]) -> None:
     for spec in specs:
         if all(is_same_model(other, spec) for other in others):
             raise CleansetError(
-                f"transfer: no other model to make images for {spec.text} on; expected --transfer-from, a second "
+                f"transfer: no source model for {spec.text}; expected --transfer-from, a second "
                 "--model, or the --edition whose models it may take"
             )

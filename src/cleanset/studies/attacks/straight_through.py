@@ -56,7 +56,9 @@ def with_straight_through(network: nn.Module, names: Sequence[str]) -> nn.Module
             some = ", ".join(known[:MAX_NAMED_STEPS]) + (", …" if len(known) > MAX_NAMED_STEPS else "")
             raise CleansetError(f"straight through {shown(name)}: no such step of the network; expected some of {some}")
         if outer := next((each for each in names if name.startswith(f"{each}.")), None):
-            raise CleansetError(f"straight through {name}: it is in {outer}, named too; expected one of the two")
+            raise CleansetError(
+                f"straight through {name}: it is inside {outer}, which is also listed; expected one of the two"
+            )
     for name in names:
         parent, _, last = name.rpartition(".")
         setattr(inner.get_submodule(parent), last, StraightThrough(name, inner.get_submodule(name)))

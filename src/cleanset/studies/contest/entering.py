@@ -119,7 +119,7 @@ def append(folder: Path, drafts: Sequence[DraftLine], *, at: Instant = None, wri
             content = {"n": len(log.lines), "at": instant, "kind": draft.kind, "prev": log.head, "data": draft.data}
             log.add(json.dumps(content, ensure_ascii=False, separators=(",", ":")), draft.where)
         if at is not None and not log.rules.made_up:
-            raise CleansetError("--at: for a contest that is made up; expected the instant of the clock: leave it out")
+            raise CleansetError("--at: only for a test contest; expected the time of the clock: leave it out")
         objects = Objects(folder, {digest: path for each in drafts for digest, path in each.files.items()})
         replay(log)
         check_voids(log)

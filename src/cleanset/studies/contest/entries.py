@@ -107,7 +107,7 @@ class Defence(Section):
         if (self.model is None) == (self.program is None):
             raise ValueError("expected either model or program: leave one out")
         if self.open and self.source is None:
-            raise ValueError("open: no source; expected where code, training code and weights are published")
+            raise ValueError("open: no source; expected the address of the published code, training code and weights")
         return self
 
 

@@ -118,7 +118,7 @@ class ProgramDefence:
             raise CleansetError(f"{self._name}: too slow; expected at least {least}: make it faster")
         if code != 0:
             said = errors.read_bytes()[-2000:].decode(errors="replace").strip().rpartition("\n")[2]
-            raise CleansetError(f"{self._name}: failed with exit code {code} ({shown(said)}); expected 0: mend it")
+            raise CleansetError(f"{self._name}: failed with exit code {code} ({shown(said)}); expected 0: fix it")
         return out.read_bytes().decode(errors="replace")
 
 

@@ -221,7 +221,7 @@ def _answers(contest: Contest, line: Line[entries.AnswerFile]) -> None:
         if before is answer:
             new[sha256] = answer
         elif before != answer:
-            raise CleansetError(f"{short(sha256)} was answered otherwise before; expected the same: leave it out")
+            raise CleansetError(f"{short(sha256)} had another answer before; expected the same: leave it out")
     if contest.controls:
         _score_controls(contest, judge, new, drawn)
     # settled with its line, so that no later control takes a verdict back

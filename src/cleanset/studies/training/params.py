@@ -135,7 +135,7 @@ class TrainingParams(Section):
         except ValidationError:  # the field names what is wrong
             return content
         if both := sorted(varied.keys() & content["runs"].keys()):
-            raise ValueError(f"runs.{both[0]}: a run of the matrix, too; name it otherwise")
+            raise ValueError(f"runs.{both[0]}: a run of the matrix, too; give it another name")
         return {**content, "runs": {**varied, **content["runs"]}}
 
     @model_validator(mode="after")

@@ -36,7 +36,7 @@ class Watermarks(FamilySection):
     def _pinned(self) -> "Watermarks":
         if self.font is not None and self.font_sha256 is None:
             raise ValueError(
-                f"font without font_sha256: a change would go unseen; add the output of sha256sum {self.font}"
+                f"font without font_sha256: changes would go unnoticed; add the output of sha256sum {self.font}"
             )
         if self.font is None and self.font_sha256 is not None:
             raise ValueError("font_sha256 without font; expected both, or neither")
