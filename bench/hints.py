@@ -40,7 +40,7 @@ NETWORK_RATED = ("filter", "collage")
 NETWORK_FALSE = 0.02
 """Share of the photographs without a flaw that are above the limit of the classifier."""
 RIDGE = 1_000.0
-"""Penalty of the classifier's squared weights; of 100, 1,000 and 10,000 all find about as much."""
+"""Penalty of the classifier's squared weights; 100, 1,000 and 10,000 find about as much."""
 PLANTED_PHOTOGRAPHS = 25
 CROPPED_SHARES = (0.05, 0.12, 0.2)
 """Share of each side that a cropped copy lacks."""
@@ -123,8 +123,8 @@ def rules_of(kind: str) -> str:
 def network_found(flaws: Mapping[str, set[str]], photographs: Sequence[Image.Image]) -> dict[str, object]:
     """What a linear classifier on the penultimate layer of a network finds of each flaw, one photograph left out.
 
-    `flaws`: of each photograph, in their order. The classifier is a ridge regression on standardized features, in which
-    both classes weigh the same.
+    `flaws`: those of each photograph, in their order. The classifier is a ridge regression on standardized features, in
+    which both classes weigh the same.
     """
     features = penultimate_features(photographs)
     features = (features - features.mean(axis=0)) / (features.std(axis=0) + 1e-6)

@@ -56,7 +56,7 @@ PREPROCESSING = ResizeAndCrop(f"Res{BASE_SIZE}", BASE_SIZE, BASE_SIZE, "bilinear
 
 class Waited(NamedTuple):
     """Changed images per second, made alone, classified alone, and both at once; the shares of the time of the latter
-    in which no batch was ready: of all, since the start of the processes, and after the first quarter of the images,
+    in which no batch was ready: in all, since the start of the processes, and after the first quarter of the images,
     when every process has imported its libraries and compiled what it runs."""
 
     made: float

@@ -479,7 +479,7 @@ def _signature(node: ast.FunctionDef) -> str:
 
 
 def table_of_file(name: str, right: tuple[int, ...], chosen: str = "") -> str:
-    """The table of a CSV file in docs/data; `chosen`: of its rows with this value of `section`, which is left out."""
+    """The table of a CSV file in docs/data; `chosen`: only its rows with this value of `section`, which is left out."""
     with (DOCS / "data" / name).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     titles = [title for title in rows[0] if title != "section"]

@@ -47,7 +47,7 @@ if __name__ == "__main__":
             print(pool.map(print, ["in a process that imports the script"]))
     sys.exit(main())
 """
-"""What makes a script of it, beside a module that it imports."""
+"""What makes a script of it, next to a module that it imports."""
 
 
 @pytest.fixture

@@ -175,7 +175,7 @@ class ImageNames:
         for name, image_id in pairs:
             path = _without_suffixes(name)
             for end in {path, path.rpartition("/")[2]}:
-                # None: of two images
+                # None: shared by two images
                 self._of_name[end] = image_id if self._of_name.get(end, image_id) == image_id else None
 
     def find(self, name: str) -> str | None:

@@ -45,7 +45,7 @@ def load(
     "imagenet". If a place has one set, it is enough by itself: `cleanset.load("release.tar")`, or
     `cleanset.load("./scooter")`. Fetched files and unpacked tars are checked and kept in ~/.cache/cleanset (or
     CLEANSET_CACHE); only missing and damaged files are fetched again, and a revision that was asked for before needs no
-    network. `update` asks again which commit `rev` is; `force` computes the MD5 of all files again; of a release,
+    network. `update` asks again which commit `rev` is; `force` computes the MD5 of all files again; for a release,
     either begins again. `transform` is called with the PIL image (RGB, pixels as stored). Raises CleansetError with the
     remedy.
 

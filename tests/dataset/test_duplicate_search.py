@@ -160,7 +160,7 @@ def test_an_image_is_decoded_once(images: Path, tmp_path: Path, monkeypatch: pyt
 def test_what_preprocess_refuses_is_refused_at_once(
     images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By kinds, and all in a table; of many images what their headers tell; once more without them."""
+    """By kinds, and all in a table; by the headers with many images; once more without them."""
     table = tmp_path / "unreadable_images.csv"
     for number in range(2):
         Image.new("RGBA", (30, 30), (0, 0, 0, 9 + number)).save(images / f"cat/see-through {number}.png")

@@ -95,7 +95,7 @@ COLOURS = {
     "n01443537/blue.PNG": (0, 0, 255),
     "n01443537/green.png": (0, 255, 0),
 }
-"""Images of one colour by their file; of classes 0 and 1."""
+"""Images of one colour by their file, in classes 0 and 1."""
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def notes_read(text: str, form: str) -> dict[str, str]:
 
 
 def notes_on_page(page: str) -> dict[str, str]:
-    """The notes on a page, by name; of several lists the first."""
+    """The notes on a page, by name; the first of several lists."""
     (names, *_) = re.findall(r"<dl class=\"small\">(.*?)</dl>", page, re.S)
     found = re.findall(r"<dt><b>(.*?)</b></dt><dd>(.*?)</dd>", names)
     return {unescape(name): unescape(text) for name, text in found}

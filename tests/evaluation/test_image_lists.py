@@ -165,7 +165,7 @@ def beside(tmp_path: Path) -> Path:
 
 
 def test_a_table_from_folder_to_class(beside: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As ObjectNet and ImageNet-9 need one; of several classes any is correct."""
+    """As ObjectNet and ImageNet-9 need one; any of several classes is correct."""
     path = beside / "folders.csv"
     path.write_text("folder,class_index\naxe,3\nbus,779 654\n")
     found = open_list(path, Edition(beside), None)

@@ -1,4 +1,4 @@
-"""Predictions among the classes of the images: of a folder with images of few classes, as ImageNet-R is one."""
+"""Predictions among the classes of the images, for a folder of images of few classes such as ImageNet-R."""
 
 import json
 from pathlib import Path

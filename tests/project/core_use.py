@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.sets.published.drawn_archive import draw_archive
 
 IMAGES = 2_857
-"""Whole images of the published set: of the others, the boxes of the crops are not known."""
+"""Whole images of the published set: the crop boxes of the others are not known."""
 
 
 def command(*words: str | Path) -> str:

@@ -28,7 +28,7 @@ EXPECTED: dict[int, dict[str, object]] = {
         "images_relaxed": [4, 2, 2],
     },
 }  # fmt: skip
-"""By the number of photographs; of metrics the three models' values."""
+"""By the number of photographs; metrics have the three models' values."""
 SOME_CLASSES = {235, 438, 625, 951, 978}
 """The models recognise enough of their photographs, among the first 200, for images in every tier."""
 METRICS = ("correct_of_one_label", "images", "images_top5", "images_reserve", "images_relaxed")

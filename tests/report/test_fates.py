@@ -11,7 +11,7 @@ REJECTED = ["image_id", "class_index", "tier", "rank", "confidence", "reason", "
 
 
 def filled(kept: dict[str, tuple[int, int]], rejected: dict[str, tuple[int, str]]) -> Filled:
-    """A model's class 5: of each image its place and rank, or its rank and the reason why it is rejected."""
+    """A model's class 5: the place and rank of each image, or its rank and the reason for its rejection."""
     chosen = [(name, 5, place, "top5", rank, 0.5, None, False) for name, (place, rank) in kept.items()]
     others = [(name, 5, "top5", rank, 0.5, reason, False) for name, (rank, reason) in rejected.items()]
     return Filled(pd.DataFrame(chosen, columns=KEPT), pd.DataFrame(others, columns=REJECTED))

@@ -204,7 +204,7 @@ def test_at_least_and_at_most(models: list[tuple[Ranked, dict[str, str]]], place
 
 
 def test_the_order_of_questions() -> None:
-    """Certain ones first; by the best rank with any model; of equals the one that serves more."""
+    """Certain ones first; by the best rank with any model; among equals, the one that serves more."""
     by_role = {
         "a": candidates_of((("p1", "top5"), ("p2", "top5"), ("p5", "reserve"), ("p4", "reserve"))),
         "b": candidates_of((("p3", "top5"), ("p2", "top5"), ("p4", "reserve"))),

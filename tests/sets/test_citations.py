@@ -36,7 +36,7 @@ def test_bibtex_and_text_name_the_works_of_the_citation_file(repository: Path, t
     ],
 )
 def test_year_version_and_address(url: str, address: str, tmp_path: Path) -> None:
-    """The address is that which pip installed it from; of a checkout the placeholder of README."""
+    """The address from which pip installed it; for a checkout, README's placeholder."""
     installed = tmp_path / "cleanset-7.8.9.dist-info"
     installed.mkdir()
     (installed / "METADATA").write_text("Metadata-Version: 2.4\nName: cleanset\nVersion: 7.8.9\n")

@@ -129,7 +129,7 @@ def without_model(tmp_path_factory: pytest.TempPathFactory) -> Edition:
 
 
 def leaves(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """The keys of a section of params, with dots between their parts; of a table of sections its key is `net`."""
+    """The keys of a section of params, with dots between their parts; the key in a table of sections is `net`."""
     for name, field in section.model_fields.items():
         inner = list(sections_in(field.annotation))
         is_table = "dict[" in str(field.annotation)

@@ -181,7 +181,7 @@ EMPTY = {
     "bottom": "crop 0 1 480 ; expected four edges",
     "encoder": "no encoder of a cropped image; expected Pillow <version>",
 }
-"""The problem of an empty value by column; of the others `column ; expected …`."""
+"""The problem of an empty value by column; for the others, `column ; expected …`."""
 
 
 @pytest.mark.parametrize("name", [name for name in HEADER.strip().split(",") if name != "confidence"])

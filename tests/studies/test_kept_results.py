@@ -111,7 +111,7 @@ def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Images of two classes beside models and a program, in the working folder."""
+    """Images of two classes, models and a program, in the working folder."""
     folder = tmp_path / "here"
     for wnid, colours in IMAGES.items():
         for number, (red, green) in enumerate(colours):

@@ -43,7 +43,7 @@ class MeasureResults:
     content: JsonObject
     """The content of the JSON."""
     folder: Path | None = None
-    """The folder with all files; of a call without `out` it lasts as long as the results."""
+    """The folder with all files; without `out`, it lasts as long as the results."""
     problems: Mapping[str, str] = field(default_factory=dict)
     """By model, and attack, why something could not be measured."""
     _kept: TemporaryDirectory[str] | None = None

@@ -25,7 +25,7 @@ def hints(
     """The hints at flaws of any images, as `cleanset hints` finds them: borders, text, blur, copies and others.
 
     `images`: a folder of images, or of a set. `text`: whether text is read, which takes a core 0.15 to 0.65 s an image;
-    None: of 1,000 images at most. `page`: a new .html file with the `most` severe images. `custom`: your own hints, as
+    None: in at most 1,000 images. `page`: a new .html file with the `most` severe images. `custom`: your own hints, as
     "my_module:MyHint". `to_pandas()` has a row for each hint, the most severe first: image, hint, severity, sign,
     measure, value, limit, other. Raises CleansetError.
     """

@@ -125,7 +125,7 @@ def hash_distance(one: PackedFingerprint, other: PackedFingerprint) -> int:
 def part_distances(parts: Sequence[NDArray[np.bool_]], hashes: NDArray[np.bool_]) -> NDArray[np.float32]:
     """Number of differing bits between each image (row) and each other one (column), as similar as possible.
 
-    `parts`: of each image, its whole and its parts as stored; `hashes`: images x orientations x 256. So the image of a
+    `parts`: each image, whole and in parts, as stored; `hashes`: images x orientations x 256. So the image of a
     column may be a turned, mirrored or cropped copy of the row's image.
     """
     count, orientations, bits = hashes.shape

@@ -52,7 +52,7 @@ def shared_parts(features: Sequence[LocalFeatures]) -> Iterator[tuple[int, int, 
 def candidate_pairs(descriptors: Sequence[NDArray[np.uint8]]) -> list[tuple[int, int]]:
     """The pairs of images with enough features alike, by their places, sorted.
 
-    `descriptors`: of each image, features x 32 bytes. Features are alike if a random choice of their bytes is equal
+    `descriptors`: features x 32 bytes for each image. Features are alike if a random choice of their bytes is equal
     (locality-sensitive hashing by sampled bits, Indyk and Motwani 1998).
     """
     count = len(descriptors)

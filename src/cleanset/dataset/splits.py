@@ -31,7 +31,7 @@ _DATA = (
 )  # fmt: skip
 """Words for data, which may be next to that of a split, or end it: `trainset`."""
 _ALONE = frozenset({"test", "testing", "validation", "holdout", "heldout"})
-"""Words for a split that is one next to any name: of a class nobody calls `test`."""
+"""Words for a split next to any name: nobody calls a class `test`."""
 _WORDS = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _GLUED = re.compile(rf"({'|'.join(sorted(_ROLE_OF, key=len, reverse=True))})({'|'.join(_DATA)})")

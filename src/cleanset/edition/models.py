@@ -93,7 +93,7 @@ def change_models(edition: Path, new: Models, removed: Collection[str]) -> None:
 
 
 def pin_models(edition: Path, digests: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write SHA-256 into params.yaml: of weights and lists, by role and key."""
+    """Write the SHA-256 of weights and lists into params.yaml, by role and key."""
     models = read_params(edition).models
     set_models(edition, {role: model.model_copy(update=digests.get(role, {})) for role, model in models.items()})
 

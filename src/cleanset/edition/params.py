@@ -167,7 +167,7 @@ class Model(Section):
     """Source lists: the images that people took from beyond the lists."""
 
     sha256: Sha256 | None = None
-    """The digest of the file of weights, or of `file`; source module: of all parameters and buffers."""
+    """The digest of the file of weights, or of `file`; for source module, the digest of all parameters and buffers."""
 
     beyond_sha256: Sha256 | None = None
     """The digest of `beyond`."""
@@ -250,7 +250,7 @@ _FIRST_TIERS = checked(
 
 
 class Select(Section):
-    """The choice of a model's candidates; of a set without a model all images with one label are."""
+    """The choice of a model's candidates; in a set without a model, all images with one label are candidates."""
 
     candidates: Annotated[int, Field(ge=1, le=100_000)] = 5
     """Images of the pool that make up tier top5, per class."""

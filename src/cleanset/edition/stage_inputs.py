@@ -1,10 +1,10 @@
 """What a stage reads while DVC runs it: noted before it begins, compared at its end and by what runs later.
 
-DVC hashes the dependencies of a stage after it has ended. Of one that changed meanwhile it would lock the new digest
-with results of the old content: up to date for ever. A change during the stage fails it. A change between its end and
-DVC's hashing shows in dvc.lock, which then has other digests than were noted; the next stage finds it, or a command
-that looks after the edition. That stage and `cleanset doctor` take the entry out of dvc.lock and of DVC's run cache, so
-that `dvc repro` runs the stage again.
+DVC hashes the dependencies of a stage after it has ended. If one changed meanwhile, it would lock the new digest with
+results of the old content: up to date for ever. A change during the stage fails it. A change between its end and DVC's
+hashing shows in dvc.lock, which then has other digests than were noted; the next stage finds it, or a command that
+looks after the edition. That stage and `cleanset doctor` take the entry out of dvc.lock and of DVC's run cache, so that
+`dvc repro` runs the stage again.
 """
 
 import itertools
@@ -155,7 +155,7 @@ class _Reader:
         return self._digests[path]
 
     def output(self, path: str) -> str | None:
-        """The MD5 of an output, as `digest` has it; of a folder of many files, their size and number.
+        """The MD5 of an output, as in `digest`; for a folder of many files, their size and number.
 
         To hash all files of a large set takes longer than to make it again.
         """

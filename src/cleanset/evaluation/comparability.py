@@ -70,7 +70,7 @@ class CardReference(Section):
 
 
 class CardInterval(Section):
-    """The kind of interval; `draws` and `seed`: of a bootstrap."""
+    """The kind of interval; `draws` and `seed` belong to a bootstrap."""
 
     kind: _Text
     level: FiniteFloat

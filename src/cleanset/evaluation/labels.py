@@ -87,8 +87,9 @@ def run(
 ) -> LabelReport:
     """The report on a set, a list or, without a name, on all images of the edition that have one label.
 
-    `folder`: of the sources' files; None: PLACE in the edition. `names`: the sources; empty: all in the folder.
-    `role`: picks the rows of a list. Raises CleansetError for images other than ImageNet's, and as `read_sources`.
+    `folder`: the folder of the sources' files; None: PLACE in the edition. `names`: the sources; empty: all in the
+    folder. `role`: picks the rows of a list. Raises CleansetError for images other than ImageNet's, and as
+    `read_sources`.
     """
     found = labelled_set(name, edition, role)
     return report_on(found, read_sources(folder or edition.folder / PLACE, names))

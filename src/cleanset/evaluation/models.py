@@ -1,4 +1,4 @@
-"""The one opener of models: of an edition, a zoo, a file of weights, a training, a callable, a program, or wrapped.
+"""The one opener of models from an edition, a zoo, a file of weights, a training, a callable, a program, or wrapped.
 
 Besides the network it has the fingerprints of all that its answers depend on.
 """

@@ -64,8 +64,8 @@ def compare_pairwise(
 ) -> list[Pair]:
     """Every two of at most MAX_PAIRED models, the earlier one first; with more, the first against each other one.
 
-    `models`: the name of each model, and whether it classifies each of `images` correctly. `groups`: of each image,
-    empty for one without. Holm's correction is over all pairs in any case.
+    `models`: the name of each model, and whether it classifies each of `images` correctly. `groups`: the group of each
+    image, empty for one without. Holm's correction is over all pairs in any case.
     """
     if len(models) < 2:
         return []
@@ -125,7 +125,7 @@ def image_key(class_index: int, digest: str) -> str:
 
 
 def answers_text(keys: Sequence[str], correct: Flags) -> str:
-    """For each image, sorted by key, 1 if it is classified correctly, else 0; of one key 0 comes first."""
+    """For each image, sorted by key, 1 if it is classified correctly, else 0; within a key, 0 comes first."""
     ranks = np.unique(np.asarray(keys), return_inverse=True)[1]
     return (correct[np.lexsort((correct, ranks))] + ord("0")).astype(np.uint8).tobytes().decode()
 

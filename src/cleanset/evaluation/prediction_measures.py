@@ -24,7 +24,7 @@ from cleanset.statistics.numbering import OtherNumbering, other_numbering
 from cleanset.statistics.shares import wilson
 from cleanset.vocabulary import TIERS
 
-# images below which an accuracy is not called at chance: of fewer, a poor model may classify none correctly
+# images below which an accuracy is not called at chance: with fewer, a poor model may classify none correctly
 MIN_FOR_CHANCE = 20
 # images from which the mean confidence has an interval
 MIN_FOR_MEAN = 10

@@ -232,7 +232,7 @@ def pairs_table(names: Sequence[str], tested: Sequence[Pair]) -> MeasureTable:
 
 
 def hardest_classes(order: Sequence[MeasuredModel], most: int) -> list[int]:
-    """The classes with a misclassified image, lowest mean accuracy first; of equal ones the lower class index."""
+    """The classes with a misclassified image, lowest mean accuracy first, ties by class index."""
     shares = {
         each: sum(row.measures.classes[each].share for row in order) / len(order) for each in order[0].measures.classes
     }

@@ -1,4 +1,4 @@
-"""The one record of images that models are measured on: of an export, of several, of a folder per class, of a list.
+"""The one record of images that models are measured on, from one or several exports, a folder per class, or a list.
 
 `image_lists` opens lists of an edition's images, `studies.robustness.opened_images` the sets of a whole edition.
 """
@@ -265,7 +265,7 @@ def reader_of(items: Sequence[EvaluationImage]) -> SetImages:
 
 
 def set_name(given: str | Path) -> str:
-    """The name of a set in results: of an absolute path its last part, so that no result depends on where it is."""
+    """The name of a set in results: the last part of an absolute path, so that no result depends on where it is."""
     return Path(given).name if Path(given).is_absolute() else str(given)
 
 

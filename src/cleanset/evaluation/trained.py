@@ -120,7 +120,7 @@ def _of_torchvision(text: str, classes: int, size: int, weights: Path | None) ->
         raise CleansetError(f"torchvision:{shown(text)}: no such network; expected the name of a classifier")
     options: dict[str, object] = {}
     if name in ("googlenet", "inception_v3"):
-        # their second classifiers are no part of what is scored
+        # their second classifiers are not scored
         options = {"aux_logits": False, "init_weights": weights is None}
     if name.startswith("vit_") and weights is None:
         options = {"image_size": size}

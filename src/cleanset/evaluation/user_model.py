@@ -190,7 +190,7 @@ def returned_by(spec: ModuleModel, *arguments: object) -> Returned:
 
 
 def load_member(model: Model, folder: Path, classes: ClassTable, name: str | None = None) -> LoadedModel:
-    """Load a model of the edition in `folder`: of a zoo as `load_model` does, or of a module that is in it.
+    """Load a model of the edition in `folder`: from a zoo as `load_model` does, or from a module that is in it.
 
     `name` is in messages on its answers; None: the model's own. Raises CleansetError as these do, and for a
     preprocessing without a name, since the scores could not be repeated.

@@ -291,7 +291,7 @@ def set_orientation(image: Image.Image, value: int) -> None:
 def inspect(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> ImageFacts:
     """Decode an image and measure it. Raises ValueError as `decode` does, and for extreme shapes.
 
-    Where `formats` has PNG, also for damaged data, as `check_whole` does, for images of other than 8 bits of red, green
+    If `formats` has PNG, also for damaged data, as `check_whole` does, for images of other than 8 bits of red, green
     and blue, or grey, and for several in one file: decoded here, they would look different than in other programs.
     """
     image = decode(data, formats)
@@ -463,7 +463,8 @@ def part(read: Read, crops: Mapping[str, Crop], name: str) -> Image.Image:
 
 
 def png(image: Image.Image) -> bytes:
-    """PNG of an image: fixed settings; of its metadata an ICC profile and an EXIF orientation, which viewers apply."""
+    """PNG of an image: fixed settings; with an ICC profile and an EXIF orientation, which viewers apply, as its only
+    metadata."""
     out = io.BytesIO()
     exif = image.getexif()
     image.save(

@@ -50,7 +50,7 @@ class Work:
     """Its stage of DVC; empty outside DVC."""
     state: State = "needed"
     images: int = 0
-    """Images in all, changed ones each; of a training those of all epochs."""
+    """Images in all, changed ones each; for a training, those of all epochs."""
     changes: int = 0
     """The changes of each image, the unchanged one among them; 0: images are not changed."""
     part: FinishedPart = NOTHING

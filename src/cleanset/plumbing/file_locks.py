@@ -79,7 +79,7 @@ def locked(folder: Path, name: str = ".lock") -> Iterator[None]:
 
 @contextmanager
 def only_run(folder: Path | None) -> Iterator[None]:
-    """Keep a folder of results to one run, for as long as the block lasts; None is no folder.
+    """Keep a folder of results to one run, for as long as the block lasts; None: nothing is locked.
 
     Raises CleansetError at once if another run is using this folder, on this machine or, if the file
     system shares locks, on another one. The folder is made, and removed again if nothing has been written into it.

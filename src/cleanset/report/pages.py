@@ -35,7 +35,8 @@ ShownImage = tuple[str, Box | None]
 
 CLASSES_PER_SHEET = 50
 IMAGES_PER_SHEET = 2_500
-"""Images that a model keeps in the classes of a sheet; of one class all: ImageNet has 50 in each of 50 classes."""
+"""Images that a model keeps in the classes of a sheet; one class is never split: ImageNet has 50 in each of 50
+classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class ReportData:
 
     sheets: tuple[Sheet, ...]
     bases: Mapping[str, CountsByName] = field(default_factory=dict)
-    """Number of verdicts on each basis, by reviewer; of those alone who gave one that is not explicit."""
+    """Number of verdicts on each basis, by reviewer; only reviewers who gave one that is not explicit."""
 
     is_scored: bool = True
     """Whether some model has scores; otherwise the images are in a random order."""

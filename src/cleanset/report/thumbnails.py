@@ -53,7 +53,8 @@ class Thumbnail:
 
 
 def file_names(image_id: str, crop: Box | None) -> tuple[str, ...]:
-    """The name of each thumbnail of an image: of a whole one, or of a cropped one before and after the crop."""
+    """The name of each thumbnail of an image: one of a whole image, or two of a cropped one, before and after the
+    crop."""
     if crop is None:
         return (f"{image_id}.jpg",)
     box = "-".join(map(str, crop))

@@ -223,7 +223,7 @@ def _slack(results: Callable[[Floats], Results], values: Floats, steps: Floats, 
 def regression_results(estimates: Floats, residual_ss: float, names: Sequence[str], baseline: str) -> Results:
     """The numbers that follow from the estimates of a regression of accuracies by model, scenario and class.
 
-    `names`: of the estimates, the intercept first, then `model NAME`, `scenario NAME` and `class NUMBER`.
+    `names`: the names of the estimates, the intercept first, then `model NAME`, `scenario NAME` and `class NUMBER`.
     """
     levels: dict[str, Sequence[object]] = {
         "model": [baseline, *(each.removeprefix("model ") for each in names if each.startswith("model "))],

@@ -17,7 +17,8 @@ from cleanset.tables import INDEX, read_table
 
 
 def bind_reviews(edition: Edition, reviewer: str | None) -> int:
-    """Replace `official` by the SHA-256 of the image in the reviews of one reviewer (None: of all); return how many.
+    """Replace `official` by the SHA-256 of the image in the reviews of one reviewer (None: all reviewers); return how
+    many.
 
     Every review is checked before the first file is written; each file is written whole or not at all. Raises
     CleansetError unless the edition's images come from the official archive.

@@ -42,8 +42,8 @@ class GoldScore:
 class Calibration:
     """One reviewer's answers to gold items.
 
-    `sensitivity`: of the flawed ones, also by reason; `specificity`: of the clean ones. Any verdict but clean finds a
-    flaw, whatever reason it gives.
+    `sensitivity`: share of the flawed ones, also by reason; `specificity`: share of the clean ones. Any verdict but
+    clean finds a flaw, whatever reason it gives.
     """
 
     reviewer: str

@@ -101,7 +101,7 @@ def _kept(box: Box | None) -> tuple[int, ...]:
 
 
 def _decision(agreeing: Sequence[Verdict], box: CropBox) -> Decision:
-    """The decision of votes of one verdict; `box`: of a crop."""
+    """The decision of votes of one verdict; `box`: the box of a crop."""
     match agreeing[0]:
         case Clean():
             return Decision("clean")

@@ -128,7 +128,7 @@ _COMMENT = b"\xff\xfe\x00\x04\x00\x00"
 def make(edition: Edition, folder: Path, counts: Mapping[str, int], clean: int) -> str:
     """Add items of each source, and clean ones; return a report.
 
-    `counts`: the number of flawed items, by source; `clean`: of clean ones. `folder`: relative to the
+    `counts`: the number of flawed items, by source; `clean`: the number of clean ones. `folder`: relative to the
     edition. Items that are there stay; the images of listed ones that are missing, as in a new clone, are made again.
     Raises CleansetError if nothing could be made, and for a listed image that cannot be made with the same bytes.
     """

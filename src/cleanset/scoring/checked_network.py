@@ -52,7 +52,7 @@ def checked_logits(answer: object, count: int, gate: NetworkGate) -> Tensor:
         or unusable_kind(answer)
     ):
         raise wrong_answer(gate.name, kind_of(answer), count, gate.classes)
-    # a GPU waits for the copy: of an honest network, at its first batch alone
+    # a GPU waits for the copy: with an honest network, only at its first batch
     if not gate.is_decided:
         gate.check(answer.detach().double().cpu().numpy())
     return answer

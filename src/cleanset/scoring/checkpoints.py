@@ -87,7 +87,7 @@ def unusable_kind(tensor: Tensor) -> str | None:
     return next((kind for kind, is_so in kinds.items() if is_so), None)
 
 
-# prefixes of the keys: of data parallel training, of Lightning, of a compiled network
+# prefixes of the keys, from data parallel training, Lightning, or a compiled network
 _WRAPPERS = ("module.", "model.", "_orig_mod.")
 _CONSTANTS = ("normalize.mean", "normalize.std")
 # keys of torchvision's DenseNets: modules were called norm.1 when they were saved, and are called norm1

@@ -111,7 +111,7 @@ class Distance:
 
     `top1_agreement` is the share of images with the same top-1 class. `largest_difference` is the largest
     one between two probabilities of the same image and class. `classes` is the number of classes with an
-    image that is classified correctly by either table; of these, `classes_reordered` have their five
+    image that is classified correctly by either table; `classes_reordered` of these have their five
     easiest images in another order, and `classes_changed` have other images among the three easiest.
     """
 

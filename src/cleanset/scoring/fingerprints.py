@@ -40,8 +40,8 @@ def program_fingerprint(command: Sequence[str], opened: Sequence[Path] = (), env
     `opened`: further files, which it was seen to open. `environments`: the Python environments that it runs in.
 
     The program counts by its bytes, and by the packages of the Python environment that it is in. Relative names are
-    looked for in the working folder, as the program does. `--option=FILE` and `-m MODULE` name a file, too; of a Python
-    file what it imports next to it counts. Missing files count by their names.
+    looked for in the working folder, as the program does. `--option=FILE` and `-m MODULE` name a file, too; what a
+    Python file imports from next to it also counts. Missing files count by their names.
     """
     found: list[object] = []
     for place, word in enumerate(command):

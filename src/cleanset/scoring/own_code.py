@@ -80,7 +80,8 @@ def _forget(loaded: ModuleType) -> None:
 
 
 def code_digests(names: list[str], where: str, folder: Path | None = None) -> dict[str, str]:
-    """By MODULE:NAME a digest of its code: of the module and of all that it imports next to it; errors as above."""
+    """By MODULE:NAME a digest of its code: the module and everything that it imports from next to it; errors as
+    above."""
     for name in names:
         imported_callable(name, where, folder)
     return {name: module_fingerprint(name.partition(":")[0]) for name in names}

@@ -16,8 +16,8 @@ class ScoreRecord(BaseModel, extra="forbid", frozen=True):
     """The provenance record of computed scores; nothing in it depends on the machine.
 
     `code` names the version of the code that turns an image into scores. `against_float64` is None for precision
-    float64. `versions`: the versions of the libraries that compute. `module_sha256`: of the code of a custom model in
-    the edition's folder; None for a network of a zoo.
+    float64. `versions`: the versions of the libraries that compute. `module_sha256`: digest of the code of a custom
+    model in the edition's folder; None for a network of a zoo.
     """
 
     role: str

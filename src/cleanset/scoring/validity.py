@@ -1,7 +1,7 @@
 """Whether a result, or a shard of one, may be used again, and what is reported if it is computed again.
 
-What each was made from is in one record, for scores, predictions, answers, attacks and trainings; of what is made of
-images, `made_from_images` lists it. Code is identified by the VERSION files of its packages, which are raised when the
+What each was made from is in one record, for scores, predictions, answers, attacks and trainings; `made_from_images`
+lists it for what is made of images. Code is identified by the VERSION files of its packages, which are raised when the
 bytes that the code writes change: a reworded docstring must not cost a GPU hour. Building the sample from nothing shows
 a forgotten raise (tests/project/test_guard.py).
 """

@@ -27,7 +27,7 @@ Pool = Literal["ensemble", "model"]
 class Rule:
     """The choice and order of candidates; `count`: number of images of the pool in tier top5.
 
-    `in_random_order`: of a set without a model, whose candidates are all images of a class; only `label` holds for it.
+    `in_random_order`: a set without a model, whose candidates are all images of a class; only `label` holds for it.
     """
 
     count: int = 5

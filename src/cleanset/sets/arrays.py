@@ -41,7 +41,7 @@ class NetworkInputs:
 
 
 def run(edition: Edition, out: Path, preprocessing: str | None, role: str | None) -> None:
-    """Write the folder `out`: of all images of an edition, or with `role` of the finished set of this model.
+    """Write the folder `out`, with all images of an edition, or with `role` the finished set of this model.
 
     `preprocessing` is one of NAMED or the role of a model, whose own it then is; for a set it may be left out.
     """

@@ -28,8 +28,8 @@ def croissant_json(
 ) -> str:
     """The description of the set whose manifest has these entries and this SHA-256.
 
-    `records_sha256`: of the file whose lines are the records, each joined with its image by class folder and name;
-    without it, as of ImageNet's images, the manifest is joined by the names of the files.
+    `records_sha256`: digest of the file whose lines are the records, each joined with its image by class folder and
+    name; without it, as of ImageNet's images, the manifest is joined by the names of the files.
     """
     models = sorted({entry.model for entry in entries})
     cropped = sum(entry.crop is not None for entry in entries)

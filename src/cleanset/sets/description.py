@@ -158,7 +158,7 @@ def limits(
 
     `unreviewed`: images that nobody has reviewed were taken for clean; `unseen`: images that nobody is known to have
     judged; `verified`: something from outside fixes the bytes of the images; `images`: how many the set was chosen
-    from; `archive_md5`: of the archive, empty for a folder.
+    from; `archive_md5`: MD5 of the archive, empty for a folder.
     """
     trial = f"Made from an archive with the MD5 {archive_md5}, which is not ImageNet's official one: a trial, not for a"
     sample = (

@@ -71,7 +71,7 @@ _Sha256 = Annotated[Sha256, Field(description="64 hexadecimal digits")]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestColumn:
-    """A column of the manifest: of a field of Entry, or of a part of one."""
+    """A column of the manifest, from a field of Entry or a part of one."""
 
     kind: Literal["text", "words", "whole number", "number"] = field(kw_only=False)
     """words: several texts or whole numbers, with spaces between them."""

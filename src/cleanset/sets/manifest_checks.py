@@ -122,7 +122,8 @@ def check_manifest(text: str, where: str, classes: ClassTable) -> CheckedManifes
 
 
 def _form_of_header(header: str, classes: ClassTable) -> ManifestForm:
-    """The form with this header; of another header the one with most of its first columns, of today's format if any."""
+    """The form with this header; for another header, the one with most of its first columns, in today's format if
+    any."""
     found = header.split(",")
     further = tuple(name for name in found if name.startswith(FURTHER))
     forms = [

@@ -59,7 +59,7 @@ def calibration_bins(confidences: npt.ArrayLike, correct: npt.ArrayLike) -> tupl
 
 
 def calibration_error(bins: Sequence[ConfidenceBin]) -> float:
-    """The expected calibration error (ECE), 0 to 1; of at least one image.
+    """The expected calibration error (ECE), 0 to 1; needs at least one image.
 
     The mean distance of accuracy and mean confidence of the bins, weighted by their images: C. Guo et al., On
     Calibration of Modern Neural Networks (ICML 2017), equation 3.
@@ -70,7 +70,7 @@ def calibration_error(bins: Sequence[ConfidenceBin]) -> float:
 
 
 def debiased_calibration_error(confidences: npt.ArrayLike, correct: npt.ArrayLike) -> float:
-    """The ECE without what chance adds to it, 0 to 1; of at least one image.
+    """The ECE without what chance adds to it, 0 to 1; needs at least one image.
 
     `confidences`, 0 to 1, and `correct`: by image, or of the shape images x answers. Few images make a gap between
     accuracy and confidence in every bin, even of a calibrated model: the plain ECE of 100 images is some .03 to .11 too

@@ -1,6 +1,6 @@
 """Intervals and tests whose unit is the group of an image: a patient, a film, a session.
 
-Images of one group resemble each other: of 20 groups of ten images with an intraclass correlation of .3, Wilson's
+Images of one group resemble each other: for 20 groups of ten images with an intraclass correlation of .3, Wilson's
 interval over 200 images covers .70 in place of .95. Here the variance is that of the groups' sums, as in a cluster
 sample. An image without a group is a group of its own, and if no two images share a group, `Units` is None and
 everything is as over images.

@@ -112,7 +112,7 @@ def plan_folder(
 def add_plan(to: typer.Typer, command: Callable[..., object], counting: "Callable[..., Count]", name: str) -> None:
     """Give a command a plan, which has all of its options and those of a plan.
 
-    `counting`: from the command's arguments to what counts its work. `name`: of the command, after cleanset.
+    `counting`: from the command's arguments to what counts its work. `name`: the command's name, after cleanset.
     """
     from_command = signature(command, eval_str=True).parameters
 

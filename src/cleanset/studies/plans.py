@@ -33,7 +33,7 @@ def kind_of_folder(folder: Path) -> str:
 
 
 def counting(folder: Path, grid: str | None) -> Count:
-    """Counts the work of a folder; `grid`: of a study of training alone. Raises CleansetError as the stages do."""
+    """Counts the work of a folder; `grid`: only for a training study. Raises CleansetError as the stages do."""
     kind = kind_of_folder(folder)
     if kind == "training":
         from cleanset.studies.training import planning as of_training

@@ -56,7 +56,7 @@ def test_it_is_near_the_best_of_all_files(direction: list[float], budget: int) -
 
 
 def linear_with_known_best(eps_levels: int, values: int = 432) -> tuple[Linear, set[int]]:
-    """Two classes; of the values of an image those that the best file changes by a level.
+    """Two classes; the values of an image that the best file changes by a level.
 
     All weights are between 1 and 2, so that a second level of one value is never worth its three units.
     """

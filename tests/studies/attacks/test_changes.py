@@ -138,7 +138,8 @@ def test_as_coded_the_first_of_each_combination_is_the_angle() -> None:
 
 
 def test_the_best_change_is_known() -> None:
-    """Class 1 sees one place only, three to the right of the only bright one: of all translations +3 gets it there."""
+    """Class 1 sees one place only, three to the right of the only bright one: among all translations, +3 gets it
+    there."""
     size = 28  # 9 of 224 is 1.125 pixels here, 24 is 3
     image = np.zeros((3, size, size), np.uint8)
     image[:, 14, 14] = 255

@@ -190,7 +190,7 @@ def limited(number: int, *, warnings: bool = False, **models: tuple[int, ...]) -
 
 
 def test_the_card_has_the_images_that_were_attacked(tmp_path: Path) -> None:
-    """By hand: of the first four images, one model loses none and the other three; 2 * (1 / 2) ** 3 = 1 / 4."""
+    """By hand: one model loses none of the first four images and the other three; 2 * (1 / 2) ** 3 = 1 / 4."""
     four = limited(4, strong=(), weak=(0, 1, 2, 6))
     (row,) = [row for row in csv.DictReader(StringIO(paper_table(four).in_form("csv"))) if row["p"]]
     assert (row["model"], row["images"], row["difference"], row["p"]) == ("weak", "4", "-75.00", "0.2500")

@@ -87,7 +87,7 @@ def visit(browser: Browser, file_pages: Pages) -> Iterator[Visit]:
 
 
 def shown(contest: Path, at: Judging) -> str:
-    """The SHA-256 of the image that is shown: of the draft, which has one as soon as anything is answered."""
+    """The SHA-256 of the image that is shown: the draft's, which exists once anything is answered."""
     found = re.search(r'"image":"([0-9a-f]{64})"', (contest / "answers" / ADA / ".drafts.json").read_text())
     assert found
     return found[1]

@@ -146,7 +146,7 @@ def test_what_is_final_stays() -> None:
     ],
 )
 def test_what_cannot_be_void(kind: str, message: str) -> None:
-    """What later lines are about: of a published week the board decides on the images."""
+    """What later lines are about: the board decides on the images of a published week."""
     with pytest.raises(CleansetError, match=message):
         replay(contest(*MISTAKEN, others=[void(*numbers(kind), date=LATER)]))
 

@@ -583,7 +583,7 @@ def test_the_board_may_ask_for_more_judges_and_all_answers_count() -> None:
 
 
 def test_defences_with_the_same_answers_count_once() -> None:
-    """Ten copies of one model, broken with one image, bring one share; of a batch's winners the first that was entered.
+    """Ten copies of one model, broken with one image, bring one share, to the batch's winner that was entered first.
 
     So nobody gets a part of the shares of an open defence by a copy of it.
     """

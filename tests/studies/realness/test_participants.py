@@ -119,7 +119,7 @@ def test_a_list_of_ids_as_windows_writes_it(plan: Path, tmp_path: Path) -> None:
 
 
 def test_one_key_in_two_studies_has_two_pseudonyms(planned: Path, plan: Path) -> None:
-    """And a browser's place for its key is another one: of a copy of the same plan, too."""
+    """And a browser's place for its key is another one, even for a copy of the same plan."""
     server = StudyServer(plan)
     opened(server, "ada")
     (row,) = rows(plan / "people.csv")

@@ -244,7 +244,7 @@ def test_the_score(definition: Definition) -> None:
     found = sampled_score(correct, unchanged, definition, RESAMPLES)
 
     def by_hand(counts: np.ndarray) -> float:
-        """By the squares of the scenarios' accuracies, and of the classes' means; of images drawn so often."""
+        """By the squares of the scenarios' accuracies, and of the classes' means, over images drawn so often."""
         shares = np.array([correct[each == CLASSES].T @ counts[each == CLASSES] / 3 for each in range(20)])
         mu = unchanged @ counts / counts.sum()
         outside, inside = (correct.T @ counts / counts.sum() - mu) ** 2, (shares.mean(axis=1) - mu) ** 2

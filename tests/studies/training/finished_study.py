@@ -72,7 +72,7 @@ def finished_study(folder: Path, params: dict[str, Any] | None = None) -> Traini
 
 
 def write_segmentation(study: TrainingStudy, run: str) -> None:
-    """The files of a segmentation run: of 1,000 pixels 600 in both, fewer on other backgrounds, and two tiles."""
+    """The files of a segmentation run: 600 of 1,000 pixels in both, fewer on other backgrounds, and two tiles."""
     write_fold(study, run, "fold_01", 2, [])
     rows = []
     for name, lost in (("original", 0), ("random_background", 100 if run == "ex3_fpn" else 250)):

@@ -75,7 +75,7 @@ def test_an_incomplete_batch_that_a_run_takes_is_the_last(pixels: TrainingPixels
 
 
 def test_how_an_image_comes_to_its_size(pixels: TrainingPixels) -> None:
-    """40 x 30 pixels to 16 x 16: of a ramp, the pixels nearest to the centres, or all of them."""
+    """40 x 30 pixels to 16 x 16: in a ramp, the pixels nearest to the centres, or all of them."""
     ramp = np.broadcast_to(np.arange(40, dtype=np.uint8)[None, :, None], (30, 40, 3))
     whole = Image.fromarray(ramp)
     nearest = Resized(SIZE, is_nearest=True)(whole)[0, 0].tolist()

@@ -139,7 +139,7 @@ def test_batch_norm_while_the_loss_is_raised(evaluation_mode: bool) -> None:
 
 
 def test_the_best_iterate_is_that_of_the_largest_loss() -> None:
-    """Steps as long as the ball is wide overshoot; of the original and all steps each image has the largest loss."""
+    """Steps as long as the ball is wide overshoot; each image has the largest loss of the original and all steps."""
     network, batch, labels = convolutional().eval(), images(12), torch.arange(12) % 3
     tries = [batch]
     for steps in range(1, 5):

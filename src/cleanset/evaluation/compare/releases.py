@@ -168,7 +168,7 @@ def _shown_values(entry: Entry, own_classes: ClassTable | None) -> dict[str, str
 NOT_A_CANDIDATE = "not a candidate"
 UNKNOWN_REJECTED = f"unknown, because {REJECTED_CSV} is missing"
 
-# the changes that are listed image by image; of the others only the number is
+# the changes that are listed image by image; the others are only counted
 _SHOWN = {"added": "in", "dropped": "out", "crop": "other crop", "source": "other source", "file": "other file"}
 _SHOWN_OF_OWN = _SHOWN | {"name": "other name", "class": "other class"}
 
@@ -177,7 +177,7 @@ _SHOWN_OF_OWN = _SHOWN | {"name": "other name", "class": "other class"}
 class ReleasedSet:
     """A release in a folder: the lines of its manifest, and why other candidates are not in.
 
-    `sha256`: of its manifest, which distinguishes releases of one version.
+    `sha256`: digest of its manifest, which distinguishes releases of one version.
     """
 
     path: Path

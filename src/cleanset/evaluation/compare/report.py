@@ -101,7 +101,7 @@ def _of_scores(a: Path, b: Path, edition: Edition | None, role: str | None, most
 
 
 def _classes_of(a: Path, b: Path, edition: Edition | None) -> ClassTable:
-    """The classes of the scores: of `edition`, else of the one that a table is in, else ImageNet's."""
+    """The classes of the scores: from `edition`, else from the one around a table, else ImageNet's."""
     folders = [edition.folder] if edition else [path.parent / ".." / ".." for path in (a, b)]
     own = [folder for folder in folders if is_there(Edition(folder).classes)]
     return Edition((own or folders)[0]).read_classes()

@@ -7,7 +7,7 @@ from cleanset.review.page.session import ReviewerClassStatus, Session
 from cleanset.review.verdicts import Review
 
 MAX_CARDS = 60
-"""Images of a class that are shown together; of more, BATCH at a time, as each key draws all of them again."""
+"""Images of a class that are shown together; with more, BATCH at a time, as each key draws all of them again."""
 
 BATCH = 24
 

@@ -27,7 +27,7 @@ from cleanset.web.images import Photos
 
 @dataclass(frozen=True, slots=True)
 class IndexedImage:
-    """An image of the index; `real_classes`: of its reassessed labels."""
+    """An image of the index; `real_classes`: the classes of its reassessed labels."""
 
     image_id: str
     sha256: str

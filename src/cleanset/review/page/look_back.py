@@ -100,7 +100,8 @@ class LookBack:
 
 
 def _own_verdicts(session: Session) -> list[PastVerdict]:
-    """This reviewer's verdicts: of this session, the newest first, then by the time of the file and by class."""
+    """This reviewer's verdicts: first those of this session, newest first, then by the time of the file and by
+    class."""
     reviews = {
         (class_index, image_id): review
         for class_index, status in session.statuses.items()

@@ -1,4 +1,4 @@
-"""The time that a reviewer's verdicts take: of each, and of the classes that are left."""
+"""The time that a reviewer's verdicts take: for each, and for the remaining classes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

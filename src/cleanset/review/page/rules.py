@@ -59,7 +59,7 @@ def _markdown() -> MarkdownIt:
 
 
 def _examples(reason: Reason, settled: Mapping[str, Sequence[ImageKey]], session: Session) -> Iterator[RuleExample]:
-    """A clean and a flawed example: of the edition, from one class if possible, else drawn ones if there are any."""
+    """A clean and a flawed example: from the edition, in one class if possible, else drawn ones if there are any."""
     flawed = next(iter(settled.get(reason, ())), None)
     clean = next((key for key in settled.get("clean", ()) if flawed and key[0] == flawed[0]), None)
     for kind, key in (("clean", clean), ("flawed", flawed)):

@@ -69,9 +69,9 @@ def run(
 ) -> None:
     """Serve the review page of an edition until Ctrl+C: to one reviewer, or to a team, by a secret link for each.
 
-    `look_again`: a file for `read_look_again`. `plan`: of the audit whose draws are shown instead. `share`: the part
-    of the classes to ask for, such as 1/3; without it, the share in `review.assign`. `labels`: the images whose labels
-    the models contradict are shown instead.
+    `look_again`: a file for `read_look_again`. `plan`: the plan of the audit whose draws are shown instead. `share`:
+    the part of the classes to ask for, such as 1/3; without it, the share in `review.assign`. `labels`: the images
+    whose labels the models contradict are shown instead.
     """
     for reviewer in reviewers:
         check_reviewer(reviewer)
@@ -179,7 +179,8 @@ def open_session(
 
 
 def application(sessions: Mapping[str, Session]) -> FastAPI:
-    """The web application: page, images and static files. `sessions`: of each reviewer, whom the guard names."""
+    """The web application: page, images and static files. `sessions`: the session of each reviewer, whom the guard
+    names."""
     lock = asyncio.Lock()
 
     @asynccontextmanager

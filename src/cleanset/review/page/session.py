@@ -216,7 +216,7 @@ class Session:
         return replace(change, expected=own.review if own else None)
 
     def lacking_in_words(self, class_index: int) -> str:
-        """The number of images that a class lacks: norm robust lacks 2, standard lacks 1; of one model: lacks 2.
+        """The number of images that a class lacks: norm robust lacks 2, standard lacks 1; with one model: lacks 2.
 
         If all images are wanted: has no image. Without the models that lack none.
         """
@@ -277,7 +277,7 @@ class Session:
         return replace(status, votes=votes, state=state, conflicts=(), clean=clean, decisions={})
 
     def _votes_shown(self, votes: Votes) -> Votes:
-        """The votes as this reviewer sees them: of a gold item their own answer alone, else those on the image."""
+        """The votes as this reviewer sees them: for a gold item only their own answer, else those on the image."""
         kept = without_golds(votes, self.all_golds)
         if not any(key in votes for key in self.golds):
             return kept

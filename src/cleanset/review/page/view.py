@@ -274,7 +274,7 @@ def _distinct_views(library: Library) -> list[tuple[str, str, int]]:
 
 
 def _short_id(image_id: str, classes: ClassTable) -> str:
-    """The number of an image of ImageNet; of others the name of the file."""
+    """The number of an image of ImageNet; for others, the name of the file."""
     return image_id[-8:] if classes.is_imagenet else PurePath(image_id).name
 
 

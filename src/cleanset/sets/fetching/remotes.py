@@ -110,7 +110,7 @@ def _unquoted(text: str) -> str:
 
 
 def _check_url(url: str, where: str) -> None:
-    """Raise CleansetError unless a url may be handed to a library: of a known kind, with a plain name of the host."""
+    """Raise CleansetError unless a url may be handed to a library: a known kind, with a plain host name."""
     expected = "expected an address or a folder"
     if not url.isprintable():
         raise CleansetError(f"{where}: url {shown(url)}; {expected}")

@@ -268,7 +268,7 @@ def on_files(network: "PixelNetwork", images: "Tensor", label: "Tensor", ball: B
     """The network on the files in the balls around `images` that are nearest to what it is asked about.
 
     In L2 they fill the ball along the change that was asked for. The library asks about all images, or about those that
-    are not misclassified yet, in their order. `files`, as pixels in 0..1, and `margins`: of each image the file with
+    are not misclassified yet, in their order. `files`, as pixels in 0..1, and `margins`: the file of each image with
     the largest margin so far.
     """
     import torch

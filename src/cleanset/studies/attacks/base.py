@@ -110,7 +110,7 @@ class Subject:
 class Result:
     """The result of an attack on one image: the candidate, successful or not, and the queries that it took.
 
-    `center`: the image in whose ball it is, where the attack did not begin with the image itself. `seed`: of the
+    `center`: the image in whose ball it is, where the attack did not begin with the image itself. `seed`: seed of the
     draws for it, or for its group. `notices`: remarks of an attack's library. `broken_at`: the step that first found a
     success, if one did. `is_converged`: whether more steps than asked for changed nothing; None: unknown.
     """
@@ -211,7 +211,7 @@ class Parameters(Section):
     def passes(self, sources: int, classes: int) -> AttackPasses:
         """How often it asks networks for one image, at most: a search that ends with its first success asks less.
 
-        `sources`: the number of other models; `classes`: of the model under attack.
+        `sources`: the number of other models; `classes`: the number of classes of the model under attack.
         """
 
     def prepare(self, known: Known) -> Mapping[str, Any]:

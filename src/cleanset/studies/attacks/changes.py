@@ -55,7 +55,7 @@ Offsets = Annotated[list[Annotated[float, Field(ge=-360, le=360)]], Field(min_le
 
 
 def scaled_on_black(pixels: PixelPlanes, scale: float) -> PixelPlanes:
-    """The image with its sides times `scale` (Pillow's bilinear), centered on black; of the same shape."""
+    """The image with its sides times `scale` (Pillow's bilinear), centered on black, in the same shape."""
     size = pixels.shape[-1]
     side = max(1, round(size * scale))
     small = Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0))).resize(
@@ -237,7 +237,7 @@ class CommonCorruptionsAttack(OneByOne):
         return AttackPasses(own=Passes(forward=self.corruptions))
 
     def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
-        """The worst corruption of an image; of equally bad ones the first."""
+        """The worst corruption of an image; the first of equally bad ones."""
         import torch
 
         from cleanset.studies.robustness.corruptions.changes import corrupted_images

@@ -82,7 +82,8 @@ class EvaluatedModel:
 
     @property
     def study(self) -> AttackStudy | None:
-        """The study that it is of: its stored scores are compared, its stored predictions read; None: of none."""
+        """The study to which it belongs: its stored scores are compared, its stored predictions read; None: no
+        study."""
         return AttackStudy(self.request.folder) if self.request.is_study else None
 
     @property

@@ -113,7 +113,7 @@ def measured_threats(evaluated: AttackedModels) -> list[ThreatModel]:
 
 
 def threat_card(evaluated: AttackedModels, threat: ThreatModel) -> ComparabilityCard:
-    """The card of the robust accuracies in a threat model: of the images that were attacked, and all that was asked."""
+    """The card of the robust accuracies in a threat model: the attacked images, and everything that was asked."""
     request = evaluated.request
     params = request.params
     rows = evaluated.images_of(threat)

@@ -273,7 +273,7 @@ def _replaced(rows: "Tensor", before: "Sequence[Tensor]", after: "Sequence[Tenso
 
 
 class TransferAttack(InBall):
-    """PGD on each source; of an image's candidates the one with the largest margin of another class is kept.
+    """PGD on each source; an image's candidate with the largest margin of another class is kept.
 
     `sources`: the models that images are made on; null: all others. `steps` of PGD, each of eps / 4.
     """

@@ -84,7 +84,7 @@ def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], *, i
 
 
 def _attacked_at(attacks: Sequence[Attacking]) -> float:
-    """When the first query of some attacks may have been asked, in seconds since 1970: of a continued run, an earlier
+    """When the first query of some attacks may have been asked, in seconds since 1970; for a continued run, an earlier
     one's.
     """
     results = (path for each in attacks for path in each.folder.folder.rglob("*"))

@@ -70,7 +70,7 @@ def attack_work(params: AttackParams, name: str, model: str, *, images: int, sou
     """The work of an attack on a model, or of the search for signs, none of it finished.
 
     `images`: the number of images of the model; `sources`: of other models that images may be made on; `classes`: of
-    its classes.
+    classes.
     """
     if name == WARNINGS:
         of_image = passes_of_probe(params.probe, sources)
@@ -125,7 +125,7 @@ def plan(study: AttackStudy) -> Plan:
 
 
 def study_works(study: AttackStudy, params: AllParams, states: StageStates) -> list[Work]:
-    """A row for each attack and model, then the search for signs on each model; `states`: of the stages."""
+    """A row for each attack and model, then the search for signs on each model; `states`: the states of the stages."""
     counted = Counted()
     attacks = params.attacks
     roles = list(params.edition.models)

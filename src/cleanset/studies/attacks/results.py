@@ -129,7 +129,7 @@ def attack_measures(
     made the model misclassify, of those that it classified correctly. `queries`: the mean of all. `l0`, `l2`, `linf`,
     `ssim`, `lpips` (to the image; LPIPS where it was measured) and `from_center` (in the attack's norm, to the center
     of its ball): the means of the successes. `reached`: the mean of `from_center` over all images that the model
-    classified correctly, successes or not. `converged`: of these, those whose search more steps no longer changed,
+    classified correctly, successes or not. `converged`: the number of these whose search more steps no longer changed,
     if the attack reports it.
 
     Intervals of shares are Wilson's, intervals of means from a bootstrap, both by groups if images have groups; a

@@ -138,8 +138,8 @@ class ImageCourse:
 class SubmittedImages:
     """The images of a contest, by SHA-256, in the order of submission.
 
-    `waiting`: those whose week is not published yet; `open`: the published ones whose verdict is not final. `weeks`: of
-    each published week the number of its line, and the day of its first submission.
+    `waiting`: those whose week is not published yet; `open`: the published ones whose verdict is not final. `weeks`:
+    for each published week, the number of its line, and the day of its first submission.
     """
 
     waiting: list[tuple[Line[SubmissionManifest], SubmittedImage]] = field(default_factory=list)

@@ -119,7 +119,7 @@ class Stake(Section):
 
 
 class SubmittedImage(Section):
-    """An image of a submission; `pixels_sha256`: of its RGB bytes, row by row."""
+    """An image of a submission; `pixels_sha256`: digest of its RGB bytes, row by row."""
 
     file: ImageName
     sha256: Sha256
@@ -212,7 +212,7 @@ Entry = TypeVar("Entry", bound=Section)
 
 @dataclass(frozen=True, slots=True)
 class Line(Generic[Entry]):
-    """A line of the log, numbered from 0, with its entry; `text`: the line itself; `digest`: of the text."""
+    """A line of the log, numbered from 0, with its entry; `text`: the line itself; `digest`: its digest."""
 
     n: int
     at: datetime.datetime

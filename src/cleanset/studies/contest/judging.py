@@ -122,7 +122,7 @@ EDGES = ("left", "right", "top", "bottom")
 
 
 class JudgeTask(NamedTuple):
-    """An image that a judge is asked about in a week; of equally large objects the one nearest to `side` counts."""
+    """An image that a judge is asked about in a week; the one nearest to `side` of equally large objects counts."""
 
     week: datetime.date
     sha256: str

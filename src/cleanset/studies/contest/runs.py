@@ -60,7 +60,7 @@ def unpublished_list(contest: Path, groups: Groups) -> EligibilityList:
 
 
 def list_digest(images: EligibilityList) -> str:
-    """The digest of a list in contest.yaml: of a line `<group> <SHA-256>` for each image, sorted."""
+    """The digest of a list in contest.yaml, of sorted lines `<group> <SHA-256>`, one for each image."""
     return sha256("".join(sorted(f"{group} {digest}\n" for digest, (_, group) in images.items())).encode())
 
 

@@ -193,8 +193,9 @@ class Analysis:
 
     `published`: the result of the published formula; None but for one file of the published form.
     `ordinal`: None unless asked for. `invalid`: the message of each row left out because it is not valid. `fast`: the
-    number of ratings before the time after which today's page takes them. `shown`: of those who are not excluded; None
-    for ratings that no page took. `protocol`: of the plan. `revised`: number of answers that were changed.
+    number of ratings before the time after which today's page takes them. `shown`: widths for those who are not
+    excluded; None for ratings that no page took. `protocol`: the plan's. `revised`: number of answers that were
+    changed.
     """
 
     settings: AnalysisSettings

@@ -62,7 +62,7 @@ FORMULAS = {
 
 
 def images_csv(images: Iterable[ImageRatings], key: Iterable[Stimulus], class_column: str) -> str:
-    """Images with their share of negative ratings and its interval; `key`: of the plan, for the classes."""
+    """Images with their share of negative ratings and its interval; `key`: the plan's key, for the classes."""
     wnids = {(each.kind, each.image): each.wnid for each in key}
     rows = (
         (each.kind, each.image, wnids.get((each.kind, each.image), ""), each.ratings, each.negative,

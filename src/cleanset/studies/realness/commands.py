@@ -65,7 +65,7 @@ def plan(
         str,
         typer.Option(
             help="protocol (or as_published), or its parts scale, revision, attention, pairs, min_correct_pairs, "
-            "pair_change, explanation, plates; of a list: real, modified; of the test: bound, alpha, power, effect; "
+            "pair_change, explanation, plates; for a list: real, modified; for the test: bound, alpha, power, effect; "
             "width_mm of images, else whole pixels; a file texts.",
             show_default="protocol=own,real=50,modified=50,bound=0.2,alpha=0.05,power=0.8,effect=0",
         ),

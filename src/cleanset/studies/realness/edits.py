@@ -1,4 +1,4 @@
-"""Edits that anybody can see: of the pairs of the comprehension check, and of the examples that explain "modified".
+"""Edits that anybody can see, for the pairs of the comprehension check and the examples that explain "modified".
 
 The kinds are those that SCOOTER's instructions name: grey, a colour filter, dead pixels, sharp edges.
 """

@@ -198,7 +198,7 @@ def _at_other_sizes(answers: StudyAnswers, least: int, most: int | None) -> set[
 
 
 def _repeating(answers: StudyAnswers) -> set[str]:
-    """All people with a list of somebody else but the one who answered most of it; of equals the first by name."""
+    """All people with a list of somebody else but the one who answered most of it, ties by name."""
     counts = Counter((each.list_name, each.person) for each in answers.trials)
     left_out = set[str]()
     for name, people in repeated_lists(answers).items():

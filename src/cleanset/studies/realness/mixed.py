@@ -50,7 +50,7 @@ MAX_RATIO = 1e4
 """Ratio above which the ratings do not determine a variance."""
 
 MAX_GROUPS = 32
-"""Different numbers of ratings of a person up to which products are summed once; of more they would need memory."""
+"""Different numbers of ratings of a person up to which products are summed once; more would need too much memory."""
 
 EFFECTS = np.array([[1.0, 0.0], [-1.0, 1.0]])
 """Matrix that turns the means of real and modified images into the intercept and the effect, modified minus real."""
@@ -434,8 +434,8 @@ class Effect(NamedTuple):
 class Variances:
     """The variance components, in squared steps of the scale.
 
-    `person`: of people's intercepts. `slope`: of people's additions to the effect; `covariance`: of the two. `real` and
-    `modified`: of the images of a type. With `intercepts`, slope and covariance are 0, and real equals modified.
+    `person`: people's intercepts. `slope`: people's additions to the effect; `covariance`: between the two. `real` and
+    `modified`: the images of a type. With `intercepts`, slope and covariance are 0, and real equals modified.
     """
 
     person: float

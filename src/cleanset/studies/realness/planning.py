@@ -153,7 +153,7 @@ def scramble(image: Image.Image, seed: int) -> Image.Image:
     places = [(row * height, column * width) for row in range(TILES) for column in range(TILES)]
     order = seeded_order([str(place) for place in range(len(places))], seed, "tiles")
     original = pixels.copy()
-    # negatives, too: of an even image, tiles that only change places show nothing
+    # negatives, too: in an even image, tiles that only change places show nothing
     for place, (target, source) in enumerate(zip(places, (places[int(each)] for each in order), strict=True)):
         tile = original[source[0] : source[0] + height, source[1] : source[1] + width]
         pixels[target[0] : target[0] + height, target[1] : target[1] + width] = (

@@ -71,7 +71,7 @@ class View:
     """Their height in device pixels."""
 
     pixel_ratio: _SentRatio
-    """Device pixels for each CSS pixel: of the screen, times the browser's zoom."""
+    """Device pixels for each CSS pixel: the screen's, times the browser's zoom."""
 
     window_width: _SentPixels
     """Width of the window in CSS pixels."""
@@ -90,9 +90,9 @@ class View:
 class Answer:
     """A person's answer: the rating of an image, or the answer to a check: attention, a pair, a plate.
 
-    `rating`: of `image`, -2 (surely modified) to 2 (surely real). `passed`: whether a check's answer is correct.
-    `is_trial`: whether it is to a trial of a list; published ratings name none. `milliseconds` and `view`: None if not
-    measured.
+    `rating`: the rating of `image`, -2 (surely modified) to 2 (surely real). `passed`: whether a check's answer is
+    correct. `is_trial`: whether it is to a trial of a list; published ratings name none. `milliseconds` and `view`:
+    None if not measured.
     """
 
     person: str

@@ -374,7 +374,7 @@ class StudyServer:
 
 
 def _note_answer(one: Participant, given: Mapping[str, str], at: str) -> None:
-    """Note a row of a file of answers: of the next trial, or of one that was answered before."""
+    """Note a row of a file of answers: on the next trial, or on one that was answered before."""
     answer = (given["stimulus"], given["answer"])
     place = int(given["position"]) - 1 if given["position"].isdecimal() else -1
     if not 0 <= place <= len(one.answers):

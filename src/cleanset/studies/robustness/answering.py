@@ -126,7 +126,7 @@ class AnsweringModel:
         )
 
     def is_finished(self, plan: ChangePlan) -> bool:
-        """Whether answers of this record are stored, and have not been modified since: of a sealed record."""
+        """Whether answers of this record are stored, and have not been modified since, if the record is sealed."""
         path = self.answers.predictions(plan.name, self.stem)
         return read_finished(path.with_suffix(".json"), self.made_from(plan), path) is not None
 
@@ -224,7 +224,7 @@ def _opened_pass(targets: Sequence[AnsweringModel], plan: ChangePlan, *, takes_d
 
 
 def asked(target: AnsweringModel, plan: ChangePlan) -> AskedModel:
-    """A model with a preprocessing that crops nothing of a changed image; `plan`: of the images that it sees."""
+    """A model with a preprocessing that crops nothing of a changed image; `plan`: the images that it sees."""
     class_of = dict(zip(plan.images["file"], plan.images["class_index"].tolist(), strict=True))
     return AskedModel(
         model=replace(target.model, preprocessing=squares(target.model.preprocessing.size)),
@@ -233,7 +233,7 @@ def asked(target: AnsweringModel, plan: ChangePlan) -> AskedModel:
 
 
 def made_from_all(targets: Iterable[AnsweringModel], plans: Mapping[str, ChangePlan]) -> MadeFrom:
-    """Everything that the answers of models depend on, by name; `plans`: of the images that each sees."""
+    """Everything that the answers of models depend on, by name; `plans`: the images that each sees."""
     return MadeFrom({each.name: each.made_from(plans[each.name]).facts for each in targets})
 
 
@@ -364,7 +364,7 @@ class _FamilyAnswers(ModelInPass):
 
 
 def run(study: Study, role: str, family: str | None = None) -> None:
-    """Read images and the model's weights, write data/<family>/<role>.parquet and .json; None: of every family.
+    """Read images and the model's weights, write data/<family>/<role>.parquet and .json; None: for every family.
 
     The model is one of the edition, or a further one of the study, whose clean answers are compared with nothing.
     Other models of the study that lack answers are shown the same images; their stages then find finished shards in

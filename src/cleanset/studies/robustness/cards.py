@@ -61,7 +61,7 @@ def study_card(
     """The card of a family's measures; `images`: the rows of STUDY_IMAGES that it is measured on.
 
     `edition_classes`: the number of classes of the edition. `of_files`: what changes depend on next to the params.
-    `pixels_sha256`: of all changed images; None: not known.
+    `pixels_sha256`: digest of all changed images; None: not known.
     """
     labels = family.labels(params)
     units = units_of(images)
@@ -92,7 +92,7 @@ def study_card(
 def family_card(
     plan: ChangePlan, *, edition_classes: int, digests: Mapping[ChangeName, str], models: Mapping[str, CardModel]
 ) -> ComparabilityCard:
-    """The card of a family's measures; `digests`: of the pixels of each changed image, by name."""
+    """The card of a family's measures; `digests`: those of the pixels of each changed image, by name."""
     classes = dict(zip(plan.images["file"], plan.images["class_index"].tolist(), strict=True))
     return study_card(
         plan.family,

@@ -72,7 +72,7 @@ def answers(
     family: Annotated[str | None, typer.Option(help="corruptions, perturbations, scenarios or watermarks.")] = None,
     study: StudyFolder = HERE,
 ) -> None:
-    """Store one model's answers to the changed images of a family; of all without --family."""
+    """Store one model's answers to the changed images of a family, or of all without --family."""
     from cleanset.studies.robustness import answering as stage
 
     stage.run(_study(study), model, family)

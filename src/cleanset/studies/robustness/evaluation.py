@@ -81,7 +81,7 @@ def request_of(
 ) -> OpenedStudy:
     """What the arguments of a command ask for: names are checked, params and all images read; no model is loaded.
 
-    `edition`: of the roles, which need not be that of the images. `params_file`: as a study's params.yaml, or its
+    `edition`: the roles' edition, which need not be that of the images. `params_file`: as a study's params.yaml, or its
     content; None: the defaults. Raises CleansetError; imports no torch.
     """
     specs, score, roles = replace(wanted, out=out).models_to_run(edition)

@@ -270,7 +270,8 @@ def gaussian(
     truncate: float = 4.0,
     channel_axis: int | None = None,
 ) -> NDArray[_Float]:
-    """Floating-point values blurred as by skimage.filters.gaussian; `sigma`: of all axes or each but the channels'."""
+    """Floating-point values blurred as by skimage.filters.gaussian; `sigma`: one for all axes, or one for each but the
+    channels'."""
     axes = [axis for axis in range(values.ndim) if channel_axis is None or axis != channel_axis % values.ndim]
     for axis, own in zip(axes, np.broadcast_to(sigma, len(axes)).tolist(), strict=True):
         # the radius as scipy.ndimage.gaussian_filter1d rounds it

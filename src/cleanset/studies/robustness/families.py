@@ -186,7 +186,8 @@ class ChangePlan:
         )
 
     def for_model(self, name: str) -> "ChangePlan":
-        """The changed images that a model sees: of its own classes, and with `images: own` of its own set, alone."""
+        """The changed images that a model sees: only those of its own classes, and with `images: own` of its own
+        set."""
         params = self.params
         seen = images_for(self.images, params.images, name, params.classes_of(name, self.classes))
         return replace(self, images=seen)
@@ -267,7 +268,7 @@ class OpenedStudy(Request[StudyParams]):
 
     @property
     def study(self) -> Study:
-        """The paths of the study; of a command: of masks, photographs and generated images."""
+        """The paths of the study; for a command, those of masks, photographs and generated images."""
         return Study(self.folder)
 
     @property

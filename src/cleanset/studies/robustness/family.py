@@ -177,7 +177,7 @@ class Family(ABC):
         return self.benchmark
 
     def measured_images(self, images: pd.DataFrame, masks: pd.DataFrame, params: CommonParams) -> pd.DataFrame:
-        """The rows that it is measured on, of STUDY_IMAGES and MASKS: of those that suit its images."""
+        """The rows of STUDY_IMAGES and MASKS that it is measured on: those that suit its images."""
         return images
 
     @abstractmethod

@@ -18,7 +18,7 @@ from cleanset.studies.robustness.params import FurtherModel
 
 @dataclass(frozen=True, slots=True)
 class FurtherMember:
-    """A model of `further_models`, as `cleanset models` lists it; of a custom model role and model alone are known."""
+    """A model of `further_models`, as `cleanset models` lists it; only role and model are known for a custom model."""
 
     role: str
     """Its name."""

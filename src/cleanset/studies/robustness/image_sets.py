@@ -171,7 +171,7 @@ def paint_background(
 ) -> Pixels:
     """The base image with a generated background, the object unchanged on top: uint8 of shape (224, 224, 3).
 
-    `image_seed`: of the image (`seeds.image_seed`).
+    `image_seed`: the image's seed (`seeds.image_seed`).
     """
     import torch
 

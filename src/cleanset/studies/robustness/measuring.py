@@ -119,7 +119,7 @@ def _read(path: Path, models: Sequence[str] | None) -> pd.DataFrame:
 
 
 class Measured(NamedTuple):
-    """The measures of a family: of each model, and between every two models."""
+    """The measures of a family, for each model and each pair of models."""
 
     lines: list[Measure]
     differences: list[Difference]

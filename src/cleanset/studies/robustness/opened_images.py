@@ -55,8 +55,8 @@ def set_of_rows(
 def open_images(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet:
     """The sets of an edition in a folder, the images that a list names, or what `open_set` opens.
 
-    A list has an image id a line, or is a CSV file with a header as `cleanset evaluate` takes it: of images of the sets
-    of `edition`, or of files and folders there. All bytes are read, and checked against the manifest, if any. Raises
+    A list has an image id a line, or is a CSV file with a header as `cleanset evaluate` takes it, with images of the
+    sets of `edition`, or files and folders there. All bytes are read, and checked against the manifest, if any. Raises
     CleansetError, for an image that is missing or has changed, too, and for an image of several classes.
     """
     path = Path(name)

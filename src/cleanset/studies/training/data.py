@@ -125,7 +125,7 @@ class HeldOut(NamedTuple):
 
 
 def held_out_images(edition: Edition, classes: ClassTable, *, only_sets: bool = False) -> HeldOut:
-    """The images of the edition's index and of its finished sets; `only_sets`: of the index those that a set has.
+    """The images of the edition's index and of its finished sets; `only_sets`: only those of the index that a set has.
 
     Raises CleansetError for a missing table or set.
     """

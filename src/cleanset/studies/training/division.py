@@ -45,7 +45,7 @@ class ImagesToDivide:
     def units(self, seed: int, kind: str, least: int, why: str) -> Iterator[tuple[int, list[Rows]]]:
         """Each class index with the rows that stay together, of other classes, too; shuffled by seed and class.
 
-        `kind`: of the division, from which its seeds are derived. Raises CleansetError, which ends in `why`, for a
+        `kind`: the kind of division, from which its seeds are derived. Raises CleansetError, which ends in `why`, for a
         class with fewer than `least` such units.
         """
         keys: Sequence[object] = range(len(self.class_indices)) if self.groups is None else self.groups
@@ -79,7 +79,7 @@ def images_to_divide(images: pd.DataFrame, classes: ClassTable) -> ImagesToDivid
 
 
 def fold_numbers(images: ImagesToDivide, folds: int, seed: int) -> Rows:
-    """The fold of each image, 1 to `folds`: of each class the same number but for one, and of all images, too.
+    """The fold of each image, 1 to `folds`: their sizes differ by at most one, in each class and over all images.
 
     Groups are dealt whole, the largest first, so that their folds are as equal as their sizes allow: one of several
     classes to the fold with the smallest shares of these. Raises CleansetError for a class with fewer images, or
@@ -106,7 +106,7 @@ def fold_numbers(images: ImagesToDivide, folds: int, seed: int) -> Rows:
 
 
 def split_names(images: ImagesToDivide, seed: int) -> list[str]:
-    """TRAIN or TEST for each image: of each class TEST_SHARE are TEST, at least one; a group is one or the other.
+    """TRAIN or TEST for each image: TEST_SHARE of each class is TEST, at least one image; a group is one or the other.
 
     Raises CleansetError for a class with fewer than two images, or groups.
     """
@@ -174,7 +174,7 @@ def rows_of_fold(table: pd.DataFrame, count: int, name: str) -> tuple[Rows, Rows
 
 
 def set_aside(images: pd.DataFrame, classes: ClassTable, seed: int, fold: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows to train on, and those to validate on: of each class VALIDATION_SHARE, at least one; a group is whole.
+    """The rows to train on, and those to validate on: VALIDATION_SHARE of each class, at least one; a group is whole.
 
     Raises CleansetError for a class with fewer than two images, or groups.
     """

@@ -126,7 +126,7 @@ GAIN_COLUMNS = {
 def gains(found: Iterable[RunPair], by_fold: pd.DataFrame, parts: int) -> list[Gain]:
     """The gain of each network in each scenario that a run of its pair is trained on.
 
-    `by_fold`: of `fold_accuracies`. `parts`: those that the images are divided into; a fold tests one. Raises
+    `by_fold`: from `fold_accuracies`. `parts`: those that the images are divided into; a fold tests one. Raises
     CleansetError for runs without a fold in common.
     """
     rows = []

@@ -98,7 +98,7 @@ class FoldData:
         return f"{self.run_name}, {self.fold}"
 
     def pixels(self, images: pd.DataFrame, scenario: str, *, whole: bool = False) -> TrainingPixels:
-        """The pixels and labels of the rows that a scenario has; of all rows for originals.
+        """The pixels and labels of the rows that a scenario has, or of all rows for originals.
 
         `whole`: whether images stay uncropped. Raises CleansetError without any row.
         """

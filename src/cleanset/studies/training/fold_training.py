@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def train_fold(
     inputs: StudyInputs, name: str, fold: str, *, device: Device, share: ProcessShare, on_step: OnStep | None = None
 ) -> None:
-    """Train a fold and write its files in place of its state; of several processes the first one writes.
+    """Train a fold and write its files in place of its state; the first of several processes writes.
 
     `on_step`: is called after each step; None: a bar shows them. A fold that is finished stays unchanged.
     """
@@ -158,7 +158,7 @@ def millions_of_parameters(network: nn.Module) -> float:
 def write_weights(path: Path, weights: dict[str, Tensor], inner_name: str = "1") -> None:
     """Write the network behind the normalisation, under its library's own names, as safetensors.
 
-    `inner_name`: of the module that is that network.
+    `inner_name`: the name of the module that is that network.
     """
     prefix = f"{inner_name}."
     inner = {name.removeprefix(prefix): each.contiguous() for name, each in weights.items() if name.startswith(prefix)}

@@ -70,7 +70,7 @@ class Network(Section):
     source: Literal["timm", "torchvision", "smp", "module"] = "timm"
     """The library; smp is segmentation-models-pytorch, `module` a custom network."""
     name: Annotated[str, Field(min_length=1)]
-    """The library's name; of a custom network `MODULE:CALLABLE`, whose module is looked for next to params.yaml."""
+    """The library's name; for a custom network `MODULE:CALLABLE`, whose module is looked for next to params.yaml."""
     encoder: str | None = None
     """timm's name of the encoder of a network of smp; null: the network's own."""
     pretrained: bool = False
@@ -314,7 +314,7 @@ class Run(_WithSections):
         return f"the smallest loss under attack on {where}" + f", of the epochs after {begun} of warm-up" * (begun > 0)
 
     def warm_ups(self) -> dict[str, int]:
-        """The epochs of each warm-up, by key: of the rate, and before the recipe begins."""
+        """The epochs of each warm-up, by key: the rate's, and those before the recipe begins."""
         clean_epochs = self.training_recipe.clean_epochs
         section = RECIPES[self.recipe].section
         return super().warm_ups() | ({f"{section}.warm_up_epochs": clean_epochs} if clean_epochs else {})

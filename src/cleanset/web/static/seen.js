@@ -26,8 +26,8 @@
     return new DOMRect(frame.left + (frame.width - width) / 2, frame.top + (frame.height - height) / 2, width, height);
   };
 
-  // The part of the window in which an element can be seen, on the screen and in all that scrolls around it; `width` and
-  // `height`: of the smallest of these.
+  // The part of the window in which an element can be seen, on the screen and in all that scrolls around it; `width`
+  // and `height`: those of the smallest of these.
   function partAround(element) {
     const { offsetLeft, offsetTop, width, height } = visualViewport;
     const part = { left: offsetLeft, top: offsetTop, right: offsetLeft + width, bottom: offsetTop + height, width, height };

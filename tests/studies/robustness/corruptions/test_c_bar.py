@@ -85,7 +85,7 @@ def test_a_gradient_without_direction_leaves_black_cells() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [(64, 97), (97, 64), (33, 32)])
 def test_an_image_that_is_not_square_has_the_upper_left_part_of_the_patterns(shape: tuple[int, int]) -> None:
-    """Those that do not move pixels: of the square that the image is the upper left part of."""
+    """Those that do not move pixels, for the square whose upper left part is the image."""
     whole = drawn(max(shape), max(shape))
     part = whole[: shape[0], : shape[1]].copy()
     for name in MADE:

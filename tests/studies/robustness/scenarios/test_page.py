@@ -48,7 +48,7 @@ def test_the_page_has_tests_by_image_and_notes(monkeypatch: pytest.MonkeyPatch) 
     by_image, published = page.split("<h3>As published</h3>")
     row = tables["scenario_by_image_anova"].set_index("source").loc["class_index"]
     assert f'<td class="n">{row["f"]:.2f}</td><td class="n">{row["p"]:.4f}</td>' in by_image
-    assert "Its p mean nothing" in published
+    assert "Its p-values mean nothing" in published
     assert "tars" not in page.partition("<script>")[0]
     assert notes_on_page(page) == {"set": "union & more"}
 

@@ -58,7 +58,7 @@ def test_each_published_network_runs_forward_and_backward(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "of_encoder", "of_all"),
     [
-        # ResNet-50, ViT-B/16 and Swin-T without their classifiers; of a ViT, LN-MLN adds 4 convolutions of 1 x 1 and of
+        # ResNet-50, ViT-B/16 and Swin-T without their classifiers; LN-MLN adds to a ViT 4 convolutions of 1 x 1 and of
         # 3 x 3, of 768 channels each
         ("deeplabv3plus_r50-d8", 23_508_032, 26_680_669),
         ("dpt_vit-b16", 85_797_120, 121_010_701),

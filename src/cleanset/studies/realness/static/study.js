@@ -366,7 +366,8 @@
       study.run(made(() => study));
     });
   }
-  // The page before the first trial. `kinds`: of trials; before the study begins, the window has to fit the largest.
+  // The page before the first trial. `kinds`: the kinds of trials; before the study begins, the window has to fit the
+  // largest.
   const introduce = (first, label, kinds) =>
     show(() => {
       const page = { type: jsPsychHtmlButtonResponse, stimulus: piece(first), choices: [label], button_html: named, button_layout: "flex",

@@ -64,7 +64,7 @@ BY_AMOUNT: Mapping[str, Callable[[Pixels, float, np.random.RandomState], NDArray
 
 
 def functions(name: str) -> list[str]:
-    """What makes a corruption: of the tables here those that have it, or the library."""
+    """What makes a corruption: the tables here that have it, or the library."""
     tables: dict[str, Collection[str]] = {"exact": _EXACT, "authors": DRAWN, "amount": BY_AMOUNT}
     found = [table for table, members in tables.items() if name in members]
     return found or ["library"] * (name in imagecorruptions.get_corruption_names("all"))

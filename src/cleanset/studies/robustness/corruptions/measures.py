@@ -92,7 +92,7 @@ COMPARED = (
 
 @dataclass(frozen=True, eq=False)
 class CorruptionStudy(FamilyStudy):
-    """The answers of all models: of each whether it is wrong, 1 or 0, its confidence, 0 to 1, and the NLL in nats."""
+    """The answers of all models: for each whether it is wrong, 1 or 0, its confidence, 0 to 1, and the NLL in nats."""
 
     compared = COMPARED
     wanted: Corruptions

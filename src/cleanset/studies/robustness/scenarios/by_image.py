@@ -75,7 +75,7 @@ def by_image(
 ) -> dict[str, pd.DataFrame]:
     """The terms and the F tests, as `by_image` and `by_image_anova`.
 
-    `correct`: images x models x scenarios. `classes`: the class of each image. `levels`: of models, scenarios and
+    `correct`: images x models x scenarios. `classes`: the class of each image. `levels`: the models, scenarios and
     classes, the baseline first, in the order of the axes; `factors`: their names. A factor with one level has no rows.
     """
     values = correct.astype(np.float64)

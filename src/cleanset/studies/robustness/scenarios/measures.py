@@ -80,7 +80,7 @@ COMPARED = ("accuracy", "mean_accuracy", "score_as_published", "score_as_written
 
 @dataclass(frozen=True, eq=False)
 class ScenarioStudy(FamilyStudy):
-    """The answers of all models in the scenarios: of each whether it is correct."""
+    """The answers of all models in the scenarios, each correct or not."""
 
     compared = COMPARED
     wanted: Scenarios

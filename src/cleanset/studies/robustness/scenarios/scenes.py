@@ -89,7 +89,7 @@ def scenario_image(
 
     As_coded random_background is of the photograph's shape.
 
-    `regions`: of this image, of shape (height, width). `seed` is the image's (`seeds.image_seed`).
+    `regions`: this image's, of shape (height, width). `seed` is the image's (`seeds.image_seed`).
     `wanted` has the definition, the matte of transparent_image, and the scale, weight and place of the object in
     random_background. random_background needs `photographs`, as_written ones at least as large as the image;
     generated_background needs the `generated` image. Raises CleansetError for an unknown scenario, and for photographs

@@ -152,7 +152,7 @@ def unmasked_images(study: TrainingStudy, classes: ClassTable) -> tuple[list[Unm
 def make_masks(study: TrainingStudy, run: str, fold: str | None, folder: str) -> list[str]:
     """Write masks for the robustness study's images without one to the folder of that name in its masks.
 
-    `fold`: of the run, None for its first. Returns the numbers in words. Raises CleansetError for an unknown run or
+    `fold`: the run's fold, None for its first. Returns the numbers in words. Raises CleansetError for an unknown run or
     fold, one that does not segment or is not finished, and a folder that is there or that params.yaml would not take.
     """
     try:

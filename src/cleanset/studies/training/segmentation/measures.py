@@ -108,7 +108,7 @@ def mean_measures(counts: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def summed_counts(counts: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Images and counts added up by the keys, sorted: of folds, for example."""
+    """Images and counts added up by the keys, sorted: over folds, for example."""
     return counts.groupby(keys, sort=True)[["images", *COUNTS]].sum().reset_index()
 
 

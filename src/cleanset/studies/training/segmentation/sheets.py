@@ -41,7 +41,7 @@ TINT: Final = 0.55
 
 
 def shown_images(images: pd.DataFrame, number: int = SHOWN_IMAGES) -> pd.DataFrame:
-    """Rows of SHEET_COLUMNS: of each scenario the best and worst rows of IMAGE_COLUMNS by IoU, equal ones by file.
+    """Rows of SHEET_COLUMNS: for each scenario, the best and worst rows of IMAGE_COLUMNS by IoU, equal ones by file.
 
     If there are few images, none is on both sides: the better half is among the best.
     """
