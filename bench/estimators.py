@@ -7,9 +7,9 @@ the interval covers.
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from cleanset.statistics.basics import Flags, Floats, Ints
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.statistics.calibration import calibration_bins, calibration_error, debiased_calibration_error
 from cleanset.statistics.raters import ac1, kappa
@@ -19,8 +19,6 @@ from cleanset.studies.robustness.scenarios.measures import sampled_score, spread
 from cleanset.studies.robustness.scenarios.regression import FACTORS, regression
 from measuring import print_machine, print_table
 
-Flags = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 DATA_SETS = 300
 DESIGN = (12, 6, 6, 12)
 """Classes, images of each, models and scenarios of the regression."""
@@ -64,7 +62,7 @@ def falsely_different() -> Iterator[tuple[str, ...]]:
         yield factor, *(f"{each / DATA_SETS:.3f}" for each in rejected.values())
 
 
-def published_p(correct: Flags, of_image: npt.NDArray[np.int64], factor: str) -> float:
+def published_p(correct: Flags, of_image: Ints, factor: str) -> float:
     """The p of a factor in the regression as published, of images x models x scenarios."""
     cells = np.stack([correct[of_image == each].mean(axis=0) for each in np.unique(of_image)], axis=2)
     index = pd.MultiIndex.from_product([range(size) for size in cells.shape], names=FACTORS)
@@ -125,12 +123,12 @@ def scores() -> Iterator[tuple[str, ...]]:
 def agreement() -> Iterator[tuple[str, ...]]:
     """Yield the number of images, and how often the intervals of kappa and AC1 of three raters cover."""
 
-    def drawn(generator: np.random.Generator, images: int) -> npt.NDArray[np.int64]:
+    def drawn(generator: np.random.Generator, images: int) -> Ints:
         clean = generator.random(images) < 0.8
         given = generator.random((images, 3)) < np.where(clean, 0.93, 0.25)[:, None]
         return np.stack([given.sum(axis=1), 3 - given.sum(axis=1)], axis=1)
 
-    coefficients: dict[str, Callable[[npt.NDArray[np.int64]], object]] = {"kappa": kappa, "AC1": ac1}
+    coefficients: dict[str, Callable[[Ints], object]] = {"kappa": kappa, "AC1": ac1}
     many = drawn(np.random.default_rng(0), MANY_RATED)
     truths = {name: getattr(each(many), "value", np.nan) for name, each in coefficients.items()}
     for images in RATED:

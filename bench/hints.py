@@ -15,7 +15,6 @@ import numpy as np
 import timm
 import torch
 import yaml
-from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from safetensors.torch import load_file
 
@@ -26,6 +25,7 @@ from cleanset.review.hints.hints import measures_of, signs_of_image
 from cleanset.review.hints.kinds import HINTS
 from cleanset.review.hints.measures import prepared
 from cleanset.review.hints.ranked import FoundHint, duplicate_hints, look_at
+from cleanset.statistics.basics import Floats
 from measuring import PROJECT, REAL
 from planted import FLAWS, saved
 
@@ -147,7 +147,7 @@ def network_found(flaws: Mapping[str, set[str]], photographs: Sequence[Image.Ima
     return {"network": NETWORK, "photographs": len(photographs), "false_share": NETWORK_FALSE, "flaws": found}
 
 
-def penultimate_features(photographs: Sequence[Image.Image]) -> NDArray[np.float64]:
+def penultimate_features(photographs: Sequence[Image.Image]) -> Floats:
     """The penultimate layer of NETWORK for each photograph, preprocessed as timm does."""
     network = timm.create_model(NETWORK, pretrained=False)
     network.load_state_dict(load_file(str(REAL / "weights" / f"{NETWORK}.safetensors")))

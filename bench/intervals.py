@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
+from cleanset.statistics.basics import Flags, Floats, Ints, Singles
 from cleanset.statistics.bootstrap import Bootstrap, Resamples
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_ERRORS
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.sampled import MIN_REFERENCE_SUM
 from measuring import print_machine, print_table
 
-Floats = npt.NDArray[np.float64]
 SIMULATIONS = 10_000
 BLOCK = 250
 DESIGNS = ((12, 6), (9, 3), (100, 3), (1000, 3))
@@ -43,7 +43,7 @@ REFERENCE = np.array([np.mean(ALEXNET_ERRORS[name]) for name in CORRUPTIONS])
 class Cell:
     """The images of a cell, the difficulty of each one's class, and the threshold of a change."""
 
-    classes: npt.NDArray[np.int64]
+    classes: Ints
     hardness: Floats
     threshold: float
 
@@ -68,12 +68,12 @@ def cell(classes: int, images: int, error: float, spread: float) -> Cell:
     return Cell(indices, hardness, low)
 
 
-def covered(draws: Floats, value: Floats, truth: float) -> npt.NDArray[np.bool_]:
+def covered(draws: Floats, value: Floats, truth: float) -> Flags:
     """Whether each simulation's interval covers, as `Sampled.interval` makes it, where there is one."""
     low, high = np.quantile(draws, [0.025, 0.975], axis=0)
     ends = np.stack([np.minimum(low, value), np.maximum(high, value)])
     low, high = ends[:, np.isfinite(ends).all(axis=0)]
-    found: npt.NDArray[np.bool_] = (low <= truth) & (truth <= high)
+    found: Flags = (low <= truth) & (truth <= high)
     return found
 
 
@@ -94,7 +94,7 @@ def simulated(
     def record(measure: str, draws: Floats, value: Floats, truth: float) -> None:
         found[measure] = covered(draws, value, truth).tolist()
 
-    def compared(measure: str, values: Sequence[npt.NDArray[np.float64]], truths: Floats, largest: float) -> None:
+    def compared(measure: str, values: Sequence[Floats], truths: Floats, largest: float) -> None:
         draws = [resamples.adjusted_means(each, name, largest) for each, name in zip(values, "ab", strict=True)]
         means = [each.mean(axis=0) for each in values]
         record(measure, draws[0], means[0], float(truths[0]))
@@ -136,13 +136,13 @@ def simulated(
     return found
 
 
-def correlated(generator: np.random.Generator, shape: tuple[int, int]) -> list[npt.NDArray[np.float32]]:
+def correlated(generator: np.random.Generator, shape: tuple[int, int]) -> list[Singles]:
     """The difficulty of each image for two models."""
     both = noise(generator, shape)
     return [np.float32(SHARED**0.5) * both + np.float32((1 - SHARED) ** 0.5) * noise(generator, shape) for _ in "ab"]
 
 
-def noise(generator: np.random.Generator, shape: tuple[int, int]) -> npt.NDArray[np.float32]:
+def noise(generator: np.random.Generator, shape: tuple[int, int]) -> Singles:
     """Standard normal numbers."""
     return generator.standard_normal(shape, np.float32)
 

@@ -4,13 +4,13 @@ import io
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter, ImageOps
 
 from cleanset.images.codec import decode
+from cleanset.statistics.basics import Floats
 
 Change = Callable[[Image.Image], Image.Image]
-Plane = NDArray[np.float64]
+Plane = Floats
 
 
 def saved(image: Image.Image, quality: int = 90) -> Image.Image:

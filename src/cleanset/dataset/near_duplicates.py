@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cleanset.images.fingerprints import PARTS, Packed, PackedFingerprint
+from cleanset.statistics.basics import Flags, Singles
 
 MAX_HASH_DISTANCE = 60
 """Number of differing bits, of 256, in the most similar orientation."""
@@ -98,7 +98,7 @@ class CroppedDuplicates(Generic[Name]):
         return [self._names[place] for place in np.flatnonzero(near)]
 
 
-def _near(kept: Packed, other: Packed) -> NDArray[np.bool_]:
+def _near(kept: Packed, other: Packed) -> Flags:
     """Whether each kept image is near another one in its most similar pair of hashes, number by number."""
     differing = np.bitwise_count(kept[0] ^ other[0])
     for number in (1, 2):  # three of four pass over most images, and their 192 bits are counted in a byte
@@ -122,7 +122,7 @@ def hash_distance(one: PackedFingerprint, other: PackedFingerprint) -> int:
     )
 
 
-def part_distances(parts: Sequence[NDArray[np.bool_]], hashes: NDArray[np.bool_]) -> NDArray[np.float32]:
+def part_distances(parts: Sequence[Flags], hashes: Flags) -> Singles:
     """Number of differing bits between each image (row) and each other one (column), as similar as possible.
 
     `parts`: each image, whole and in parts, as stored; `hashes`: images x orientations x 256. So the image of a

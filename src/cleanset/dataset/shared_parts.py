@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.images.local_features import LocalFeatures
+from cleanset.statistics.basics import Floats
 
 _TABLES = 16
 _KEY_BYTES = 6
@@ -146,7 +147,7 @@ def mutual_matches(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> tuple[ND
     return chosen, nearest[chosen]
 
 
-def _correlation(one: LocalFeatures, other: LocalFeatures, transform: NDArray[np.float64]) -> float | None:
+def _correlation(one: LocalFeatures, other: LocalFeatures, transform: Floats) -> float | None:
     """The correlation where the first image, moved by `transform`, is on the second; None where too little is."""
     import cv2
 
@@ -166,7 +167,7 @@ def _correlation(one: LocalFeatures, other: LocalFeatures, transform: NDArray[np
     return correlation if correlation >= MIN_CORRELATION else None
 
 
-def _to_pixels_of(features: LocalFeatures) -> NDArray[np.float64]:
+def _to_pixels_of(features: LocalFeatures) -> Floats:
     """From the pixels of `points` to those of `small`, whose middles are half a pixel from their corners."""
     height, width = features.small.shape
     across = width / features.size[0]

@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import JsonValue
 
 from cleanset.errors import CleansetError
@@ -21,7 +20,7 @@ from cleanset.plumbing.csv_files import parse_rows
 from cleanset.plumbing.files import read_bytes, read_text, sha256
 from cleanset.plumbing.json_files import parse_json
 from cleanset.plumbing.validation import shown
-from cleanset.statistics.basics import LEVEL
+from cleanset.statistics.basics import LEVEL, Flags, Floats, Ints
 from cleanset.statistics.bootstrap import PSEUDO_IMAGES, RESAMPLES, Bootstrap, Resamples, percentile_interval
 from cleanset.statistics.formats import percent
 from cleanset.statistics.shares import wilson
@@ -134,9 +133,9 @@ class ImageFactors:
     """Digest of the annotations' file."""
     files: Sequence[str]
     """The annotated images."""
-    class_indices: npt.NDArray[np.int64]
+    class_indices: Ints
     """Their classes in the set."""
-    has: npt.NDArray[np.bool_]
+    has: Flags
     """Whether each has each of FACTORS: images x factors."""
     not_annotated: int
     """Images of the set without an annotation."""
@@ -268,9 +267,7 @@ def measure_factors(correct: Mapping[str, bool], images: ImageFactors, name: str
     return FactorMeasures(error=mean, of_factors=measures)
 
 
-def _measure(
-    factor: str, *, images: int, misclassified: int, mean: float, draws: npt.NDArray[np.float64]
-) -> FactorMeasure:
+def _measure(factor: str, *, images: int, misclassified: int, mean: float, draws: Floats) -> FactorMeasure:
     """The measure of a factor; `mean`: the error on all images, `draws`: the ratio in each resample."""
     error = Measure(problem="no image has the factor")
     ratio = error

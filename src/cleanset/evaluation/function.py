@@ -47,6 +47,7 @@ from cleanset.scoring.consistency import batches_to_ask, dependence
 from cleanset.scoring.gate import NetworkError, NetworkGate, not_finite, wrong_answer
 from cleanset.scoring.logits import top5
 from cleanset.sets.image_set import ImageSet
+from cleanset.statistics.basics import Floats, Ints
 from cleanset.statistics.formats import decimal, interval_text
 
 if TYPE_CHECKING:
@@ -340,7 +341,7 @@ def predict(
     gate = NetworkGate(name, len(images.classes))
     with ThreadPoolExecutor(available_cores()) as pool, _evaluating(model, name) as device, torch.inference_mode():
 
-        def logits_of(batch: Sequence[str]) -> NDArray[np.float64]:
+        def logits_of(batch: Sequence[str]) -> Floats:
             return _logits(model, _inputs(batch, images, transform, name, pool), batch, gate, device)
 
         batches = [files[start : start + batch_size] for start in range(0, len(files), batch_size)]
@@ -360,9 +361,7 @@ def predict(
     return scored_table(images.items, pd.DataFrame({"image_id": files, **columns})), record
 
 
-def _check_pixels(
-    model: Callable[[Any], Any], batch: Any, logits: NDArray[np.float64], labels: NDArray[np.int64], name: str
-) -> None:
+def _check_pixels(model: Callable[[Any], Any], batch: Any, logits: Floats, labels: Ints, name: str) -> None:
     """Raise InputError for pixels from 0 to 255 where the network takes 0 to 1, or the other way round.
 
     Pixels alone cannot decide: some networks take whole numbers. It is certain where the network is correct on most
@@ -452,7 +451,7 @@ def _logits(
     files: Sequence[str],
     gate: NetworkGate,
     device: "torch.device | None",
-) -> NDArray[np.float64]:
+) -> Floats:
     """The logits of a batch, of shape (n, classes), in float64."""
     from cleanset.scoring.devices import to_device
 

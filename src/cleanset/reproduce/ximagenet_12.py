@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from cleanset.plumbing.yaml_files import data_beside
 from cleanset.reproduce.numbers import Number, Reproduction, reproduction
+from cleanset.statistics.basics import Floats
 from cleanset.studies.robustness.scenarios.measures import score_of_squares, spread
 from cleanset.studies.robustness.scenarios.regression import FACTORS, regression
-
-Floats = npt.NDArray[np.float64]
 
 PRINTED: Any = data_beside(__file__, "ximagenet_12.yaml")
 CLASSES = 12

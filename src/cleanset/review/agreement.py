@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cleanset.images.boxes import known_box
 from cleanset.review.store import BOARD, Votes
 from cleanset.review.verdicts import Review
 from cleanset.statistics import raters
+from cleanset.statistics.basics import Ints
 from cleanset.statistics.formats import in_percent, rounded
 from cleanset.vocabulary import VERDICTS
 
-VerdictCounts = NDArray[np.int64]
+VerdictCounts = Ints
 """Number of reviewers who gave each verdict: a row for each image, a column for each verdict."""
 
 

@@ -5,11 +5,11 @@ An export depends on this table, not on all reviews.
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cleanset.images.boxes import known_box
 from cleanset.review.store import BOARD, Votes
 from cleanset.selection.fill import Filled
+from cleanset.statistics.basics import Ints
 from cleanset.vocabulary import VERDICTS
 
 
@@ -30,7 +30,7 @@ def vote_table(votes: Votes, filled: Filled) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["image_id", "reviewer", "verdict", "reason", "crop"], dtype=object)
 
 
-def verdicts_by_image(table: pd.DataFrame) -> NDArray[np.int64]:
+def verdicts_by_image(table: pd.DataFrame) -> Ints:
     """Counts of verdicts, without the board's: a row for each image, a column for each verdict."""
     votes = table[table["reviewer"] != BOARD]
     images, names = pd.factorize(votes["image_id"], sort=True)

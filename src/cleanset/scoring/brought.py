@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Model
@@ -16,6 +15,7 @@ from cleanset.plumbing.csv_files import read_frame
 from cleanset.plumbing.files import sha256_of
 from cleanset.plumbing.validation import join_names, normal_text, shown
 from cleanset.scoring.logits import TOP, ScoreColumns, log_odds_of, ranked
+from cleanset.statistics.basics import Floats, Ints, Singles
 
 LabelsOfImages = Mapping[str, Sequence[int]]
 """The class indices of the labels of every image of an index, by image id."""
@@ -45,9 +45,7 @@ def _no_label(labels: Sequence[int], classes: ClassTable) -> int:
     return next(index for index in range(len(classes)) if index not in labels)
 
 
-def _table(
-    image_ids: Sequence[str], top1: NDArray[np.int64], confidences: NDArray[np.float32], classes: ClassTable
-) -> pd.DataFrame:
+def _table(image_ids: Sequence[str], top1: Ints, confidences: Singles, classes: ClassTable) -> pd.DataFrame:
     """A score table with only the top-1 class and its probability; the further classes are placeholders."""
     count = len(classes)
     probabilities = np.zeros((len(image_ids), TOP), dtype=np.float32)
@@ -173,22 +171,22 @@ def _of_all_classes(path: Path, rows: pd.DataFrame, classes: ClassTable) -> pd.D
     return _scores(rows.index, ranked(probabilities), _log_odds(first, sums - first))
 
 
-def _scores(image_ids: Iterable[str], top: ScoreColumns, log_odds: NDArray[np.float32]) -> pd.DataFrame:
+def _scores(image_ids: Iterable[str], top: ScoreColumns, log_odds: Singles) -> pd.DataFrame:
     """A score table from its columns."""
     columns = {name: list(values) for name, values in top.items()}
     return pd.DataFrame({"image_id": list(image_ids), **columns, "log_odds": log_odds})
 
 
-def _log_odds(first: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float32]:
+def _log_odds(first: Floats, others: Floats) -> Singles:
     """log(p / q) of the top-1 class and the sum of the others; where either rounds to 0, as `log_odds_of` says."""
     known = (first > 0) & (others > 0)
     exact = np.log(np.where(known, first, 1)) - np.log(np.where(known, others, 1))
     return np.where(known, exact, log_odds_of(first.astype(np.float32))).astype(np.float32)
 
 
-def _probabilities(path: Path, rows: pd.DataFrame) -> NDArray[np.float64]:
+def _probabilities(path: Path, rows: pd.DataFrame) -> Floats:
     """The numbers of some columns. Raises CleansetError for the first that is not from 0 to 1."""
-    numbers: NDArray[np.float64] = rows.apply(pd.to_numeric, errors="coerce").to_numpy(np.float64)
+    numbers: Floats = rows.apply(pd.to_numeric, errors="coerce").to_numpy(np.float64)
     for place, column in np.argwhere(~((numbers >= 0) & (numbers <= 1)))[:1]:
         found = rows.iat[place, column]
         raise CleansetError(

@@ -7,9 +7,10 @@ makes an image's logits depend on the others in its batch, or on a draw.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Logits = NDArray[np.float64]
+from cleanset.statistics.basics import Floats
+
+Logits = Floats
 """The logits of a batch, of shape (n, classes)."""
 
 MAX_CHECKED = 32

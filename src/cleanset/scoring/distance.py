@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.selection.candidates import correct, ordered, top5_predictions
+from cleanset.statistics.basics import Floats
 from cleanset.statistics.formats import decimal, rounded
 
 # minimum number of images in the sample of whole classes, by the original labels
@@ -91,17 +92,17 @@ def _side(both: pd.DataFrame, side: str) -> pd.DataFrame:
 
 def _differences(
     classes: NDArray[np.int16],
-    scores: NDArray[np.float64],
+    scores: Floats,
     other_classes: NDArray[np.int16],
-    other_scores: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    other_scores: Floats,
+) -> Floats:
     """The largest difference in each row, over the classes of one table."""
     same_class = classes[:, :, None] == other_classes[:, None, :]
     of_same_class = (same_class * other_scores[:, None, :]).sum(axis=2)
     # the other table has no more than five: a class it lacks has at most the fifth's probability
     above_fifth = (scores - other_scores.min(axis=1, keepdims=True, initial=1)).clip(min=0)
     differences = np.where(same_class.any(axis=2), np.abs(scores - of_same_class), above_fifth)
-    largest: NDArray[np.float64] = differences.max(axis=1, initial=0)
+    largest: Floats = differences.max(axis=1, initial=0)
     return largest
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Engine, Precision, Score
@@ -28,6 +27,7 @@ from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, ignore, to_table
 from cleanset.scoring.shards import OnProgress, Shards, shards_bar
 from cleanset.scoring.validity import MadeFrom
+from cleanset.statistics.basics import Floats
 from cleanset.tables import SCORES, Table
 
 
@@ -161,7 +161,7 @@ def dependence_of(model: LoadedModel, read: Source, files: Sequence[Hashable], s
     return dependence(np.split(logits, len(logits) // len(files)))
 
 
-def _all_logits(logits: NDArray[np.float64], _ids: Sequence[object]) -> ScoreColumns:
+def _all_logits(logits: Floats, _ids: Sequence[object]) -> ScoreColumns:
     # raises ValueError for a logit that is not finite
     return {**top5(logits), "logits": logits}
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.progress import print_notice
 from cleanset.scoring.logits import are_log_probabilities, are_probabilities
+from cleanset.statistics.basics import Flags, Floats
 
 MANY_CLASSES = 10
 """Classes from which one row is enough: as many logits are not all from 0 to 1 with a sum of 1 by chance."""
@@ -80,7 +80,7 @@ NOTES = {
     "norm": "the outputs of every image have the same norm, as standardised ones have",
 }
 """What is likely no logits, in words, by hypothesis; the first that holds is the note."""
-HYPOTHESES: dict[str, Callable[[NDArray[np.float64]], bool | np.bool_]] = {
+HYPOTHESES: dict[str, Callable[[Floats], bool | np.bool_]] = {
     "probabilities": are_probabilities,
     "log-probabilities": are_log_probabilities,
     "percent": lambda logits: are_probabilities(logits / PERCENT),
@@ -127,13 +127,13 @@ class NetworkGate:
     _furthest: float = field(default=0.0, init=False)
     _zeros: int = field(default=0, init=False)
     _constants: dict[str, float] = field(default_factory=dict, init=False)
-    _first: NDArray[np.float64] | None = field(default=None, init=False)
+    _first: Floats | None = field(default=None, init=False)
     _tells_bases: bool = field(default=False, init=False)
 
     def __deepcopy__(self, _memo: object) -> "NetworkGate":
         return self
 
-    def check(self, logits: NDArray[np.float64]) -> None:
+    def check(self, logits: Floats) -> None:
         """Look at further answers of shape (n, classes). Raises NetworkError for those that are certainly no logits."""
         if self.is_decided or not len(logits):
             return
@@ -195,7 +195,7 @@ class NetworkGate:
         found = next((text for hypothesis, text in NOTES.items() if hypothesis in possible), None)
         return None if found is None else f"{self.name}: {found}: {CONSEQUENCE}"
 
-    def _holds(self, hypothesis: str, logits: NDArray[np.float64]) -> bool:
+    def _holds(self, hypothesis: str, logits: Floats) -> bool:
         """Whether further answers are as a hypothesis has them."""
         match hypothesis:
             case "same":
@@ -208,17 +208,17 @@ class NetworkGate:
                 return self._has_one_base(logits)
         return bool(HYPOTHESES[hypothesis](logits))
 
-    def _is_as_the_first(self, logits: NDArray[np.float64]) -> bool:
+    def _is_as_the_first(self, logits: Floats) -> bool:
         first = logits[0].copy() if self._first is None else self._first
         self._first = first
         return bool((logits == first).all())
 
-    def _has_constant(self, name: str, values: NDArray[np.float64], tolerance: float) -> bool:
+    def _has_constant(self, name: str, values: Floats, tolerance: float) -> bool:
         """Whether a positive value of each row, such as its sum, is that of the first row."""
         first = self._constants.setdefault(name, float(values[0]))
         return bool(first > 0 and (np.abs(values - first) <= tolerance * first).all())
 
-    def _has_one_base(self, logits: NDArray[np.float64]) -> bool:
+    def _has_one_base(self, logits: Floats) -> bool:
         """Whether all rows are logarithms of probabilities to one base, other than e."""
         if not (logits <= 0).all() or self.classes < 2:
             return False
@@ -233,13 +233,13 @@ class NetworkGate:
         return self._rows >= (MIN_ROWS if self._furthest <= EXACT_SUM else MIN_ROUNDED_ROWS)
 
 
-def _tell_bases(logits: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _tell_bases(logits: Floats) -> Flags:
     """Which rows determine the base of logarithms: a class of probability 1 has the logarithm 0 to every base."""
-    found: NDArray[np.bool_] = logits.max(axis=1) < -MIN_LOGARITHM
+    found: Flags = logits.max(axis=1) < -MIN_LOGARITHM
     return found
 
 
-def exponents(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def exponents(values: Floats) -> Floats:
     """For each row of values of at most 0 the factor by which their exponentials have a sum of 1, by bisection.
 
     For logarithms of probabilities to the base b it is ln b.
@@ -251,5 +251,5 @@ def exponents(values: NDArray[np.float64]) -> NDArray[np.float64]:
         is_above = np.exp(values * middle[:, None]).sum(axis=1) > 1
         low = np.where(is_above, middle, low)
         high = np.where(is_above, high, middle)
-    found: NDArray[np.float64] = (low + high) / 2
+    found: Floats = (low + high) / 2
     return found

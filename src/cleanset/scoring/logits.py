@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.plumbing.validation import shown
+from cleanset.statistics.basics import Floats, Ints, Singles
 
 TOP = 5
 
@@ -22,11 +23,11 @@ sums to 1 so closely, do not come by chance.
 
 ScoreColumns = dict[str, NDArray[Any]]
 """By the name of a table's column, a value or row for each of n images."""
-ReadOff = Callable[[NDArray[np.float64], Sequence[Any]], ScoreColumns]
+ReadOff = Callable[[Floats, Sequence[Any]], ScoreColumns]
 """From logits of shape (n, classes) and the ids of the images to columns; ValueError if a logit is not finite."""
 
 
-def top5(logits: NDArray[np.float64], _ids: Sequence[object] = ()) -> ScoreColumns:
+def top5(logits: Floats, _ids: Sequence[object] = ()) -> ScoreColumns:
     """The columns of SCORES from logits of shape (n, classes): `ranked`, and the log-odds of the top-1 class.
 
     The log-odds, log(p / (1 - p)), are its logit minus the logsumexp of the others: the same order as p, also where p
@@ -40,21 +41,21 @@ def top5(logits: NDArray[np.float64], _ids: Sequence[object] = ()) -> ScoreColum
     return found | {"log_odds": _log_odds(logits, found["top5_class"][:, :1].astype(np.int64)).astype(np.float32)}
 
 
-def are_probabilities(values: NDArray[np.float64]) -> bool:
+def are_probabilities(values: Floats) -> bool:
     """Whether values of shape (n, classes) are probabilities, not logits: from 0 to 1, with sums of 1, in every row."""
     rounding = 1e-6  # a softmax in float32 may end just outside
     within = (values >= -rounding) & (values <= 1 + rounding)
     return bool(within.all() and (np.abs(values.sum(axis=1) - 1) <= SUM_TOLERANCE).all())
 
 
-def are_log_probabilities(values: NDArray[np.float64]) -> bool:
+def are_log_probabilities(values: Floats) -> bool:
     """Whether values of shape (n, classes) are logarithms of probabilities, as log-softmax gives, in every row."""
     rounding = 1e-6
     # without logits above 0 exp cannot overflow
     return bool((values <= rounding).all() and (np.abs(np.exp(values).sum(axis=1) - 1) <= SUM_TOLERANCE).all())
 
 
-def ranked(probabilities: NDArray[np.float64], logits: NDArray[np.float64] | None = None) -> ScoreColumns:
+def ranked(probabilities: Floats, logits: Floats | None = None) -> ScoreColumns:
     """The five most probable classes of each image and their probabilities, highest first, each of shape (n, 5).
 
     By the logits, where they are known: probabilities of classes far below the first are all 0. For equal values, the
@@ -68,27 +69,27 @@ def ranked(probabilities: NDArray[np.float64], logits: NDArray[np.float64] | Non
     }
 
 
-def _log_odds(logits: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArray[np.float64]:
+def _log_odds(logits: Floats, classes: Ints) -> Floats:
     """The log-odds of one class of each image; `classes` of shape (n, 1)."""
     others = logits.copy()
     np.put_along_axis(others, classes, -np.inf, axis=1)
     return np.take_along_axis(logits, classes, axis=1)[:, 0] - log_sum_exp(others)
 
 
-def log_sum_exp(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_sum_exp(logits: Floats) -> Floats:
     """The log-sum-exp of the logits of each image."""
     largest = logits.max(axis=1, keepdims=True)  # subtracted first, since exp overflows above 709
-    found: NDArray[np.float64] = largest[:, 0] + np.log(np.exp(logits - largest).sum(axis=1))
+    found: Floats = largest[:, 0] + np.log(np.exp(logits - largest).sum(axis=1))
     return found
 
 
-def log_odds_of(probabilities: NDArray[np.float32]) -> NDArray[np.float32]:
+def log_odds_of(probabilities: Singles) -> Singles:
     """log(p / (1 - p)) of probabilities stored as float32, if no logits are known.
 
     Values that round to 1 get the smallest log-odds that do, 17.33; values that round to 0 the largest, -103.97.
     """
     exact = probabilities.astype(np.float64).clip(2.0**-150, 1 - 2.0**-25)
-    found: NDArray[np.float32] = (np.log(exact) - np.log1p(-exact)).astype(np.float32)
+    found: Singles = (np.log(exact) - np.log1p(-exact)).astype(np.float32)
     return found
 
 
@@ -133,7 +134,7 @@ class Groups:
         # at most one, since `of` refuses a class in both groups
         return next((place for place, members in enumerate(self.classes) if class_index in members), None)
 
-    def logits(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    def logits(self, logits: Floats) -> Floats:
         """The logits of the groups, shape (n, 2): the log-sum-exp over the logits of their classes, from shape (n,
         1000).
 
@@ -145,18 +146,18 @@ class Groups:
         return np.stack([log_sum_exp(logits[:, list(members)]) for members in self.classes], axis=1)
 
 
-def predicted_groups(logits: NDArray[np.float64]) -> NDArray[np.int64]:
+def predicted_groups(logits: Floats) -> Ints:
     """The group, 0 or 1, predicted from each row of logits, shape (n, 2); 0 if equal, as in the published kit."""
     return (logits[:, 0] < logits[:, 1]).astype(np.int64)
 
 
-def stored_columns(logits: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+def stored_columns(logits: Floats) -> dict[str, Floats]:
     """The columns that confidences are computed from, for logits of shape (n, 2), in float64."""
     found = margins(logits)
     return found | {"log_odds": found["largest_logit"] - found["second_logit"]}
 
 
-def margins(logits: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+def margins(logits: Floats) -> dict[str, Floats]:
     """The two largest logits of each image, and the log-sum-exp of all."""
     second, largest = np.sort(logits, axis=1)[:, -2:].T
     return {"largest_logit": largest, "second_logit": second, "log_sum_exp": log_sum_exp(logits)}

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.selection.rule import OWN_LABELS, Label, Order, Rule
+from cleanset.statistics.basics import Floats
 from cleanset.vocabulary import NO_TIER, TIER_ORDER
 
 DEFAULT = Rule()
@@ -20,7 +21,7 @@ NAMED_CLASSES = "named_classes"
 """The column of an index with the classes that the study names which `Rule.label` names; empty where it has none."""
 
 
-def top5_predictions(scores: pd.DataFrame) -> tuple[NDArray[np.int16], NDArray[np.float64]]:
+def top5_predictions(scores: pd.DataFrame) -> tuple[NDArray[np.int16], Floats]:
     """The classes and probabilities of a score table, each of shape (n, 5)."""
     classes = np.array(scores["top5_class"].to_list(), np.int16).reshape(-1, 5)
     return classes, np.array(scores["top5_probability"].to_list(), np.float32).astype(np.float64).reshape(-1, 5)

@@ -10,6 +10,7 @@ from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.selection.candidates import check_same_images, correct, top5_predictions
 from cleanset.selection.rule import ImagesPerClass, Label, is_full, least_images
 from cleanset.selection.selected import boxes_of
+from cleanset.statistics.basics import Floats
 from cleanset.statistics.formats import in_percent, rounded
 from cleanset.vocabulary import EXCLUSION_REASONS, NO_TIER, TIERS
 
@@ -65,7 +66,7 @@ def accuracy(index: pd.DataFrame, scores: pd.DataFrame, label: Label = "real") -
     return numbers | {"correct_of_one_label": len(correct(index, scores, label))}
 
 
-def _has_top5(classes: NDArray[np.int16], probabilities: NDArray[np.float64]) -> bool:
+def _has_top5(classes: NDArray[np.int16], probabilities: Floats) -> bool:
     """Whether there is a top-5 accuracy.
 
     Not with fewer than five classes, which would all be among the top five, nor where the top-1 class alone is known:

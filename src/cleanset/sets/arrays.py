@@ -23,6 +23,7 @@ from cleanset.plumbing.progress import tracked
 from cleanset.plumbing.validation import shown
 from cleanset.scoring.decoding import pixels_of
 from cleanset.sets.folder import read_entries, read_image
+from cleanset.statistics.basics import Flags
 from cleanset.tables import INDEX, read_table
 
 MAX_IMAGES_IN_MEMORY = 64
@@ -144,7 +145,7 @@ def _write_rows(path: Path, dtype: str, shape: tuple[int, ...], rows: Iterable[N
             file.write(np.ascontiguousarray(row).data)
 
 
-def _multi_hot(labels: Sequence[int], classes: int) -> NDArray[np.bool]:
+def _multi_hot(labels: Sequence[int], classes: int) -> Flags:
     row = np.zeros(classes, dtype=np.bool)
     row[list(labels)] = True
     return row

@@ -14,6 +14,7 @@ Name = TypeVar("Name", bound=str)
 LEVEL = 0.95
 """The confidence level of intervals and bounds."""
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 

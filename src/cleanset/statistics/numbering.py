@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cleanset.statistics.basics import Flags, Floats, Ints
 from cleanset.statistics.shares import wilson
 
 MIN_PREFERRED = 2 / 3
@@ -96,13 +97,13 @@ def _places_within(groups: NDArray[np.intp]) -> NDArray[np.intp]:
     return places
 
 
-def _counts(label_of: NDArray[np.intp], column_of: NDArray[np.intp], shape: tuple[int, int]) -> NDArray[np.int64]:
+def _counts(label_of: NDArray[np.intp], column_of: NDArray[np.intp], shape: tuple[int, int]) -> Ints:
     """Number of images by class and prediction; the classes are the first columns."""
     rows, columns = shape
     return np.bincount(label_of * columns + column_of, minlength=rows * columns).reshape(shape)
 
 
-def _best_assignment(counts: NDArray[np.int64]) -> NDArray[np.intp]:
+def _best_assignment(counts: Ints) -> NDArray[np.intp]:
     """The prediction for each class, each once, with the highest mean share of correct images over the classes.
 
     Among equally good ones, one in which as many classes as possible keep their number.
@@ -114,7 +115,7 @@ def _best_assignment(counts: NDArray[np.int64]) -> NDArray[np.intp]:
     return _assignment(-shares)
 
 
-def _assignment(costs: NDArray[np.float64]) -> NDArray[np.intp]:
+def _assignment(costs: Floats) -> NDArray[np.intp]:
     """The column of each row, each column at most once, with the lowest sum; there are no more rows than columns.
 
     By shortest augmenting paths (R. Jonker and A. Volgenant, A shortest augmenting path algorithm for dense and sparse
@@ -160,7 +161,7 @@ def _assignment(costs: NDArray[np.float64]) -> NDArray[np.intp]:
     return found
 
 
-def _is_far_better(judged: NDArray[np.int64], assigned: NDArray[np.intp], moved: NDArray[np.bool]) -> bool:
+def _is_far_better(judged: Ints, assigned: NDArray[np.intp], moved: Flags) -> bool:
     rows = np.flatnonzero(moved)
     of_class = judged[rows].sum(axis=1)
     images = int(of_class.sum())

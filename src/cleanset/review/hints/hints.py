@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -19,6 +18,7 @@ from cleanset.plumbing.validation import Role
 from cleanset.review.hints.kinds import MEASURED_HINTS, AddedText, HintKind, ImageHint, MeasuredHint, Sign, naming
 from cleanset.review.hints.measures import PreparedImage, prepared
 from cleanset.review.hints.text import TextLine
+from cleanset.statistics.basics import Flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +122,11 @@ class KeptMeasures(BaseModel):
         return Fingerprint(hashes=_bits(self.hashes), parts=_bits(self.parts))
 
 
-def _digits(bits: NDArray[np.bool_]) -> str:
+def _digits(bits: Flags) -> str:
     return np.packbits(bits, axis=1).tobytes().hex()
 
 
-def _bits(digits: str) -> NDArray[np.bool_]:
+def _bits(digits: str) -> Flags:
     """Hashes of 256 bits, a row each."""
     return np.unpackbits(np.frombuffer(bytes.fromhex(digits), np.uint8).reshape(-1, 32), axis=1).astype(bool)
 

@@ -105,9 +105,9 @@ class MeasuredHint(ImageHint):
 class Border(MeasuredHint):
     """Margins at two opposite sides, or at three or four."""
 
-    kind: ClassVar[HintKind] = "border"
-    docs: ClassVar[str] = "plain margins that end in a straight edge, on two opposite sides; a line on all four"
-    rules_of: ClassVar[date] = date(2026, 12, 1)
+    kind = "border"
+    docs = "plain margins that end in a straight edge, on two opposite sides; a line on all four"
+    rules_of = date(2026, 12, 1)
 
     margins: tuple[float, float, float, float]
     """Left, top, right, bottom: share of the width or height that is plain and ends in a straight edge, with the rows
@@ -138,12 +138,12 @@ class Border(MeasuredHint):
 class Collage(MeasuredHint):
     """A straight edge through the whole image, or two halves that mirror each other."""
 
-    kind: ClassVar[HintKind] = "collage"
-    docs: ClassVar[str] = "a straight edge across the image, from side to side; halves that mirror each other"
-    rules_of: ClassVar[date] = date(2026, 12, 1)
-    MIN_SEAM: ClassVar[float] = 0.9
+    kind = "collage"
+    docs = "a straight edge across the image, from side to side; halves that mirror each other"
+    rules_of = date(2026, 12, 1)
+    MIN_SEAM = 0.9
     # of 1,000 photographs none has less than 0.31; mirrored halves have 0.14 at most
-    MAX_ASYMMETRY: ClassVar[float] = 0.2
+    MAX_ASYMMETRY = 0.2
 
     seams: tuple[float, float]
     """The straightest edge from top to bottom and from left to right, inside plain margins and away from the outer
@@ -182,12 +182,12 @@ class Collage(MeasuredHint):
 class Dark(MeasuredHint):
     """An image without bright pixels."""
 
-    kind: ClassVar[HintKind] = "dark"
-    docs: ClassVar[str] = "a dark image, whose background and colours cannot be judged"
-    rules_of: ClassVar[date] = date(2026, 11, 29)
-    key: ClassVar[str] = "u"
+    kind = "dark"
+    docs = "a dark image, whose background and colours cannot be judged"
+    rules_of = date(2026, 11, 29)
+    key = "u"
     # of the darkest of 250 photographs, 99 of 100 pixels are below 98
-    MAX_LEVEL: ClassVar[float] = 90.0
+    MAX_LEVEL = 90.0
 
     brightest: float
     """The 99th of 100 pixels' brightness, 0 to 255."""
@@ -213,13 +213,13 @@ class Dark(MeasuredHint):
 class Bright(MeasuredHint):
     """An image without dark pixels."""
 
-    kind: ClassVar[HintKind] = "bright"
-    docs: ClassVar[str] = "a bright image, whose background and colours cannot be judged"
-    rules_of: ClassVar[date] = date(2026, 11, 29)
-    key: ClassVar[str] = "x"
-    hidden_by: ClassVar[frozenset[HintKind]] = frozenset({"dark"})
+    kind = "bright"
+    docs = "a bright image, whose background and colours cannot be judged"
+    rules_of = date(2026, 11, 29)
+    key = "x"
+    hidden_by = frozenset({"dark"})
     # of the brightest of 250 photographs, 99 of 100 pixels are above 102
-    MIN_LEVEL: ClassVar[float] = 150.0
+    MIN_LEVEL = 150.0
 
     darkest: float
     """The 1st of 100 pixels' brightness, 0 to 255."""
@@ -245,12 +245,12 @@ class Bright(MeasuredHint):
 class PlainBackground(MeasuredHint):
     """One plain colour around the image."""
 
-    kind: ClassVar[HintKind] = "artificial_background"
-    docs: ClassVar[str] = "a plain background of one colour"
-    rules_of: ClassVar[date] = date(2026, 11, 29)
+    kind = "artificial_background"
+    docs = "a plain background of one colour"
+    rules_of = date(2026, 11, 29)
     # with few levels between them, all areas look plain
-    hidden_by: ClassVar[frozenset[HintKind]] = frozenset({"dark", "bright"})
-    MIN_SHARE: ClassVar[float] = 0.7
+    hidden_by = frozenset({"dark", "bright"})
+    MIN_SHARE = 0.7
 
     background: float
     """How far one plain colour reaches around the image, inside plain margins: the mean of its shares of the four
@@ -277,17 +277,17 @@ class PlainBackground(MeasuredHint):
 class Filter(MeasuredHint):
     """Colours that a filter has taken away or left."""
 
-    kind: ClassVar[HintKind] = "filter"
-    docs: ClassVar[str] = "no colour, one colour, or grey with some colour"
-    rules_of: ClassVar[date] = date(2026, 11, 29)
+    kind = "filter"
+    docs = "no colour, one colour, or grey with some colour"
+    rules_of = date(2026, 11, 29)
     # what precedes a plain background is often grey or black by nature; with few levels all colours are faint
-    hidden_by: ClassVar[frozenset[HintKind]] = frozenset({"dark", "bright", "artificial_background"})
-    MAX_COLOURLESS: ClassVar[float] = 8.0
-    MAX_TINT: ClassVar[float] = 3.0
+    hidden_by = frozenset({"dark", "bright", "artificial_background"})
+    MAX_COLOURLESS = 8.0
+    MAX_TINT = 3.0
     # a photograph without strong colours rarely has a tint of this median saturation
-    MIN_TINTED: ClassVar[float] = 10.0
-    MIN_NEUTRAL: ClassVar[float] = 0.5
-    MIN_ONE_COLOUR: ClassVar[float] = 60.0
+    MIN_TINTED = 10.0
+    MIN_NEUTRAL = 0.5
+    MIN_ONE_COLOUR = 60.0
 
     saturations: tuple[float, float, float]
     """The 50th, 95th and 99th of 100 pixels' difference between its strongest and weakest colour, in levels."""
@@ -337,10 +337,10 @@ class Filter(MeasuredHint):
 class Blur(MeasuredHint):
     """An image out of focus."""
 
-    kind: ClassVar[HintKind] = "blur"
-    docs: ClassVar[str] = "softness: no sharp edge anywhere"
-    rules_of: ClassVar[date] = date(2026, 11, 29)
-    MAX_SHARPNESS: ClassVar[float] = 0.4
+    kind = "blur"
+    docs = "softness: no sharp edge anywhere"
+    rules_of = date(2026, 11, 29)
+    MAX_SHARPNESS = 0.4
 
     sharpness: float
     """The steepest edges between neighbours by those over four pixels: 0.25 for ramps, 1 for steps."""
@@ -366,12 +366,12 @@ class Blur(MeasuredHint):
 class Noise(MeasuredHint):
     """Grain in the whole image."""
 
-    kind: ClassVar[HintKind] = "noise"
-    docs: ClassVar[str] = "noise in the whole image"
-    rules_of: ClassVar[date] = date(2026, 11, 29)
-    MIN_NOISE: ClassVar[float] = 18.0
+    kind = "noise"
+    docs = "noise in the whole image"
+    rules_of = date(2026, 11, 29)
+    MIN_NOISE = 18.0
     # little is recognized beyond
-    STRONGEST_NOISE: ClassVar[float] = 72.0
+    STRONGEST_NOISE = 72.0
 
     noise: float
     """Standard deviation of the noise, in grey levels (Immerkaer 1996, with the median)."""
@@ -397,12 +397,12 @@ class Noise(MeasuredHint):
 class FewPixels(MeasuredHint):
     """A small image, which models enlarge."""
 
-    kind: ClassVar[HintKind] = "few_pixels"
-    docs: ClassVar[str] = "few pixels (ImageNet's images alone): a side below 150"
-    rules_of: ClassVar[date] = date(2026, 11, 29)
-    key: ClassVar[str] = "p"
+    kind = "few_pixels"
+    docs = "few pixels (ImageNet's images alone): a side below 150"
+    rules_of = date(2026, 11, 29)
+    key = "p"
     # smaller images are enlarged by more than half for ImageNet's models
-    MIN_SHORT_SIDE_PIXELS: ClassVar[int] = 150
+    MIN_SHORT_SIDE_PIXELS = 150
 
     size: tuple[int, int]
     """Width and height in stored pixels."""
@@ -432,9 +432,9 @@ MAX_TEXT = 40
 class AddedText(ImageHint):
     """Text that was added to an image, read later than the pixels are measured (`hints.text`)."""
 
-    kind: ClassVar[HintKind] = "text"
-    docs: ClassVar[str] = "a level line of text near an edge; anywhere a web address, a copyright, sample or preview"
-    rules_of: ClassVar[date] = date(2026, 11, 29)
+    kind = "text"
+    docs = "a level line of text near an edge; anywhere a web address, a copyright, sample or preview"
+    rules_of = date(2026, 11, 29)
 
     lines: tuple[TextLine, ...]
     size: tuple[int, int]
@@ -468,11 +468,9 @@ _KEY = re.compile("[a-z]")
 class Duplicate(KnownHint):
     """A near-duplicate, found by comparing images (`duplicates`, `ranked`)."""
 
-    kind: ClassVar[HintKind] = "duplicate"
-    docs: ClassVar[str] = (
-        "a near-duplicate among the candidates of a class: turned, mirrored, cropped by up to 8 % of each side"
-    )
-    rules_of: ClassVar[date] = date(2026, 12, 1)
+    kind = "duplicate"
+    docs = "a near-duplicate among the candidates of a class: turned, mirrored, cropped by up to 8 % of each side"
+    rules_of = date(2026, 12, 1)
 
 
 MEASURED_HINTS: tuple[type[MeasuredHint], ...] = (

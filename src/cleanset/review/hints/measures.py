@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.images.fingerprints import reduction
+from cleanset.statistics.basics import Floats, Singles
 
 Grey = NDArray[np.int16]
 """Brightness by row and column, in grey levels; signed, so that differences do not wrap around."""
@@ -33,7 +34,7 @@ _MAX_SOFT_PIXELS = 2
 _MIN_WIDER_PIXELS = 2
 
 
-def straight_shares(grey: Grey) -> NDArray[np.float64]:
+def straight_shares(grey: Grey) -> Floats:
     """The share of pixels where the brightness steps across a row, for each row but the first and last."""
     return np.asarray((np.abs(grey[2:] - grey[:-2]) >= _MIN_STEP).mean(axis=1))
 
@@ -158,7 +159,7 @@ def asymmetry(inside: Image.Image) -> float:
     return min(_asymmetry(grey), _asymmetry(grey.T))
 
 
-def _asymmetry(rows: NDArray[np.float32]) -> float:
+def _asymmetry(rows: Singles) -> float:
     """The root mean square of the difference from the mirrored rows, by their standard deviation."""
     # a horizon, which is the same in all columns, does not count as a detail
     details = rows - rows.mean(axis=1, keepdims=True)
@@ -166,7 +167,7 @@ def _asymmetry(rows: NDArray[np.float32]) -> float:
     return float(np.sqrt(np.mean((details - details[:, ::-1]) ** 2))) / contrast if contrast >= _MIN_CONTRAST else 1.0
 
 
-def _steps(rows: NDArray[np.int16], steps: NDArray[np.int16]) -> NDArray[np.float64]:
+def _steps(rows: NDArray[np.int16], steps: NDArray[np.int16]) -> Floats:
     """By row but for three at each end, the share of pixels where colours (bands x rows x columns) step at once.
 
     `steps`: the largest of each pixel to the next row.
@@ -177,7 +178,7 @@ def _steps(rows: NDArray[np.int16], steps: NDArray[np.int16]) -> NDArray[np.floa
     return np.asarray(((across >= _MIN_SEAM_STEP) & (across > beside)).mean(axis=1))
 
 
-def _lines(green: NDArray[np.int16], steps: NDArray[np.int16]) -> NDArray[np.float64]:
+def _lines(green: NDArray[np.int16], steps: NDArray[np.int16]) -> Floats:
     """The same for the pixels of a thin line between two images, which both differ from it in one direction."""
     # in green alone, since such lines are white, black or grey
     line = green[3:-3]

@@ -14,6 +14,7 @@ from cleanset.edition.versions import installed_version
 from cleanset.errors import reason
 from cleanset.images.boxes import Box
 from cleanset.plumbing.kept_files import KeptFiles, kept_files
+from cleanset.statistics.basics import Singles
 
 VERSION = 2
 """Raise it when `lines_of_text` reads or returns something else: what is kept is then read again."""
@@ -97,18 +98,18 @@ def _read(strip: NDArray[np.uint8]) -> tuple[str, float]:
     return found.txts[0], float(found.scores[0])
 
 
-def _box(corners: NDArray[np.float32], size: tuple[int, int]) -> Box:
+def _box(corners: Singles, size: tuple[int, int]) -> Box:
     """The upright rectangle around corners: top left, top right, bottom right, bottom left."""
     low = np.clip(np.floor(corners.min(axis=0)), 0, size)
     high = np.clip(np.ceil(corners.max(axis=0)), 0, size)
     return int(low[0]), int(low[1]), int(high[0]), int(high[1])
 
 
-def _is_upright(corners: NDArray[np.float32]) -> bool:
+def _is_upright(corners: Singles) -> bool:
     return bool(np.linalg.norm(corners[3] - corners[0]) >= MIN_RATIO * np.linalg.norm(corners[1] - corners[0]))
 
 
-def _slope(corners: NDArray[np.float32], *, is_upright: bool) -> float:
+def _slope(corners: Singles, *, is_upright: bool) -> float:
     across, along = np.abs(corners[3] - corners[0] if is_upright else (corners[1] - corners[0])[::-1])
     return float(across / max(along, 1e-9))
 

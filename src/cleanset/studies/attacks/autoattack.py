@@ -33,7 +33,6 @@ from cleanset.studies.attacks.base import (
     Result,
     Steps,
     Subject,
-    Uses,
     globally_seeded,
     group_seed,
     margins,
@@ -66,7 +65,7 @@ class PyAutoAttack(InBall):
     some files that fill the ball.
     """
 
-    libraries: ClassVar[tuple[str, ...]] = ("pyautoattack",)
+    libraries = ("pyautoattack",)
 
     def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
         """A candidate for each image, the image itself if it is misclassified; each with its share of the queries."""
@@ -151,10 +150,10 @@ class SquareAttack(PyAutoAttack):
     `queries`: the largest number for an image, over which the size of the squares falls.
     """
 
-    effect: ClassVar[str] = "random squares that make the margin smaller, in an Linf or L2 ball (pyautoattack)"
-    uses: ClassVar[Uses] = "logits"
-    in_defaults: ClassVar[bool] = True
-    small: ClassVar[Mapping[str, object]] = {"queries": 60, "group": 4}
+    effect = "random squares that make the margin smaller, in an Linf or L2 ball (pyautoattack)"
+    uses = "logits"
+    in_defaults = True
+    small: ClassVar = {"queries": 60, "group": 4}
     kind: Literal["square"] = "square"
     queries: Steps = 5000
     group: Group = 16
@@ -208,10 +207,10 @@ class AutoAttackAttack(PyAutoAttack):
     gradient of; the library's version for random models has 20.
     """
 
-    effect: ClassVar[str] = "four attacks one after the other, in an Linf or L2 ball (pyautoattack)"
-    uses: ClassVar[Uses] = "gradients"
-    in_defaults: ClassVar[bool] = True
-    small: ClassVar[Mapping[str, object]] = {"steps": 30, "square_queries": 60, "group": 4}
+    effect = "four attacks one after the other, in an Linf or L2 ball (pyautoattack)"
+    uses = "gradients"
+    in_defaults = True
+    small: ClassVar = {"steps": 30, "square_queries": 60, "group": 4}
     kind: Literal["autoattack"] = "autoattack"
     attacks: Annotated[list[Part], EachOnce, Field(min_length=1)] = Field(default_factory=lambda: list(STANDARD))
     steps: Steps = 100

@@ -14,13 +14,13 @@ from math import floor
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import PixelPlanes
 from cleanset.planning.work import NO_PASSES, Passes
 from cleanset.plumbing.validation import Section
+from cleanset.statistics.basics import Floats
 from cleanset.statistics.seeds import change_seed, image_seed, numpy_seeded
 from cleanset.studies.attacks.threats import LEVELS as LEVELS
 from cleanset.studies.attacks.threats import Ball as Ball
@@ -260,7 +260,7 @@ class OneByOne(Parameters):
 class InBall(Parameters):
     """An attack in a ball of `norm` and `eps` around the image."""
 
-    family: ClassVar[Family] = "ball"
+    family = "ball"
     norm: Norm = "Linf"
     eps: Fraction = 4 / 255
 
@@ -301,7 +301,7 @@ def to_unit(images: Sequence[PixelPlanes], network: "PixelNetwork") -> "Tensor":
     return to_device(torch.from_numpy(np.stack(images)), network.device).to(network.dtype) / LEVELS
 
 
-def logits_of(network: "PixelNetwork", pixels: "Tensor", mode: str = "no_grad") -> NDArray[np.float64]:
+def logits_of(network: "PixelNetwork", pixels: "Tensor", mode: str = "no_grad") -> Floats:
     """The logits as an array, in one of torch's modes: no_grad, inference_mode or enable_grad."""
     import torch
 
@@ -309,7 +309,7 @@ def logits_of(network: "PixelNetwork", pixels: "Tensor", mode: str = "no_grad") 
         return np.asarray(network(pixels).detach().double().cpu().numpy())
 
 
-def to_levels(pixels: "Tensor") -> NDArray[np.float64]:
+def to_levels(pixels: "Tensor") -> Floats:
     """Pixels in 0..1 as levels, 0 to 255, not rounded."""
     return pixels.detach().cpu().double().numpy() * LEVELS
 
@@ -321,7 +321,7 @@ def margins(logits: "Tensor", classes: "Tensor") -> "Tensor":
     return others.max(dim=1).values - of_class
 
 
-def to_pixels(levels: NDArray[np.float64], center: PixelPlanes | None = None, ball: Ball | None = None) -> PixelPlanes:
+def to_pixels(levels: Floats, center: PixelPlanes | None = None, ball: Ball | None = None) -> PixelPlanes:
     """The candidate as 8 bits, from levels 0 to 255: the nearest values, or near ones inside the ball.
 
     Candidates outside are projected onto the ball first. In an L2 ball, levels that were rounded away from the center
@@ -341,7 +341,7 @@ def to_pixels(levels: NDArray[np.float64], center: PixelPlanes | None = None, ba
     return (middle + steps).astype(np.uint8)
 
 
-def _whole_steps(exact: NDArray[np.float64], most: int) -> NDArray[np.float64]:
+def _whole_steps(exact: Floats, most: int) -> Floats:
     """Whole numbers near to `exact` whose squares sum up to at most `most`; those of the truncated ones must."""
     steps = np.rint(exact).ravel()
     surplus = int((steps**2).sum()) - most

@@ -18,7 +18,6 @@ from cleanset.plumbing.validation import EachOnce
 from cleanset.studies.attacks.base import (
     AttackPasses,
     Ball,
-    Family,
     Group,
     Images,
     Known,
@@ -28,7 +27,6 @@ from cleanset.studies.attacks.base import (
     Result,
     Steps,
     Subject,
-    Uses,
     chosen,
     globally_seeded,
     to_levels,
@@ -56,13 +54,13 @@ class BoundaryAttack(Parameters):
     begins with; null: the image itself.
     """
 
-    effect: ClassVar[str] = "from an image of another class towards the image, in an L2 ball (foolbox)"
-    family: ClassVar[Family] = "nearest"
-    uses: ClassVar[Uses] = "classes"
-    in_defaults: ClassVar[bool] = True
-    small: ClassVar[Mapping[str, object]] = {"queries": 14, "eps": 3, "group": 4, "after": None}
-    libraries: ClassVar[tuple[str, ...]] = ("foolbox",)
-    reads_other_images: ClassVar[bool] = True
+    effect = "from an image of another class towards the image, in an L2 ball (foolbox)"
+    family = "nearest"
+    uses = "classes"
+    in_defaults = True
+    small: ClassVar = {"queries": 14, "eps": 3, "group": 4, "after": None}
+    libraries = ("foolbox",)
+    reads_other_images = True
     kind: Literal["boundary"] = "boundary"
     images: Images | None = 100
     eps: L2Radius = 10.0

@@ -12,7 +12,6 @@ Guess and check asks the network nothing. It takes the most confident mistake th
 image of the class: the answers to the images and their changes are stored already.
 """
 
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, product
 from math import cos, radians, sin
@@ -30,13 +29,11 @@ from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks.base import (
     AttackPasses,
     Ball,
-    Family,
     Known,
     OneByOne,
     Result,
     Scale,
     Subject,
-    Uses,
     margins,
     seed_of,
     to_pixels,
@@ -115,12 +112,12 @@ class SpatialGridAttack(OneByOne):
     numbers are of 5 angles up to 18 degrees, 5 translations to the right up to 18 pixels and 31 downwards up to 30.
     """
 
-    effect: ClassVar[str] = "the worst of 775 rotations and translations, as written or as coded"
-    family: ClassVar[Family] = "rotations"
-    uses: ClassVar[Uses] = "classes"
-    in_defaults: ClassVar[bool] = True
-    small: ClassVar[Mapping[str, object]] = {"scale": 0.9, "translations": [-20, 0], "angles": [0, 10]}
-    libraries: ClassVar[tuple[str, ...]] = ("pillow",)
+    effect = "the worst of 775 rotations and translations, as written or as coded"
+    family = "rotations"
+    uses = "classes"
+    in_defaults = True
+    small: ClassVar = {"scale": 0.9, "translations": [-20, 0], "angles": [0, 10]}
+    libraries = ("pillow",)
     kind: Literal["spatial_grid"] = "spatial_grid"
     definition: Literal["as_written", "as_coded"] = "as_written"
     scale: Scale = 158 / 224
@@ -167,11 +164,11 @@ class RandomSpatialAttack(OneByOne):
     image of 224 x 224.
     """
 
-    effect: ClassVar[str] = "one rotation and translation at random"
-    family: ClassVar[Family] = "rotations"
-    uses: ClassVar[Uses] = "classes"
-    in_defaults: ClassVar[bool] = True
-    small: ClassVar[Mapping[str, object]] = {}
+    effect = "one rotation and translation at random"
+    family = "rotations"
+    uses = "classes"
+    in_defaults = True
+    small: ClassVar = {}
     kind: Literal["random_spatial"] = "random_spatial"
     scale: Scale = 204 / 224
     max_translation: Annotated[float, Field(ge=0, le=224)] = 18
@@ -222,12 +219,12 @@ class CommonCorruptionsAttack(OneByOne):
     `corruptions`: the 17 of the published kit, without snow and frost; or all 19.
     """
 
-    effect: ClassVar[str] = "the worst corruption at severity 1"
-    family: ClassVar[Family] = "corruptions"
-    uses: ClassVar[Uses] = "classes"
-    in_defaults: ClassVar[bool] = True
-    small: ClassVar[Mapping[str, object]] = {}
-    libraries: ClassVar[tuple[str, ...]] = ("imagecorruptions-imaug",)
+    effect = "the worst corruption at severity 1"
+    family = "corruptions"
+    uses = "classes"
+    in_defaults = True
+    small: ClassVar = {}
+    libraries = ("imagecorruptions-imaug",)
     kind: Literal["common_corruptions"] = "common_corruptions"
     corruptions: Literal[17, 19] = 17
     severity: Annotated[int, Field(ge=1, le=5)] = 1
@@ -261,16 +258,14 @@ GUESSED = ("corruptions", "scenarios")
 class GuessAttack(OneByOne):
     """The known mistake of each image's class, from the stored predictions; no parameters, and always there."""
 
-    effect: ClassVar[str] = (
-        "the most confident mistake among the stored predictions of corruptions and scenarios; always included"
-    )
-    family: ClassVar[Family] = "other image"
-    uses: ClassVar[Uses] = "classes"
+    effect = "the most confident mistake among the stored predictions of corruptions and scenarios; always included"
+    family = "other image"
+    uses = "classes"
     # next to all others, without being named
-    in_defaults: ClassVar[bool] = False
-    small: ClassVar[Mapping[str, object]] = {}
-    libraries: ClassVar[tuple[str, ...]] = ("imagecorruptions-imaug",)
-    reads_predictions: ClassVar[bool] = True
+    in_defaults = False
+    small: ClassVar = {}
+    libraries = ("imagecorruptions-imaug",)
+    reads_predictions = True
     kind: Literal["guess"] = "guess"
 
     def passes(self, sources: int, classes: int) -> AttackPasses:
@@ -298,11 +293,11 @@ def most_confident_mistakes(images: pd.DataFrame, predictions: pd.DataFrame) -> 
 class NoAttack(OneByOne):
     """The null attack, which changes nothing."""
 
-    effect: ClassVar[str] = "nothing: must give the stored scores, bit for bit"
-    family: ClassVar[Family] = "unchanged"
-    uses: ClassVar[Uses] = "classes"
-    in_defaults: ClassVar[bool] = True
-    small: ClassVar[Mapping[str, object]] = {}
+    effect = "nothing: must give the stored scores, bit for bit"
+    family = "unchanged"
+    uses = "classes"
+    in_defaults = True
+    small: ClassVar = {}
     kind: Literal["none"] = "none"
 
     def passes(self, sources: int, classes: int) -> AttackPasses:

@@ -51,9 +51,9 @@ class CustomAttack(InBall):
     With `backward: 0` it follows logits alone, and gets no gradients.
     """
 
-    effect: ClassVar[str] = "an attack of yours, in an Linf or L2 ball"
-    in_defaults: ClassVar[bool] = False
-    small: ClassVar[Mapping[str, object]] = {}
+    effect = "an attack of yours, in an Linf or L2 ball"
+    in_defaults = False
+    small: ClassVar = {}
     kind: str
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     group: Group = 16

@@ -32,7 +32,6 @@ from cleanset.studies.attacks.ascent import (
 from cleanset.studies.attacks.base import (
     AttackPasses,
     Ball,
-    Family,
     Fraction,
     Group,
     InBall,
@@ -46,7 +45,6 @@ from cleanset.studies.attacks.base import (
     Samples,
     Steps,
     Subject,
-    Uses,
     chosen,
     margins,
     seed_of,
@@ -113,10 +111,10 @@ class PgdAttack(InBall):
     Examples", ICML 2018).
     """
 
-    effect: ClassVar[str] = "steps along the gradient, in an Linf or L2 ball"
-    uses: ClassVar[Uses] = "gradients"
-    in_defaults: ClassVar[bool] = True
-    small: ClassVar[Mapping[str, object]] = {"steps": 3, "max_steps": 3, "group": 4}
+    effect = "steps along the gradient, in an Linf or L2 ball"
+    uses = "gradients"
+    in_defaults = True
+    small: ClassVar = {"steps": 3, "max_steps": 3, "group": 4}
     kind: Literal["pgd"] = "pgd"
     steps: Steps = 20
     max_steps: Steps | None = None
@@ -278,11 +276,11 @@ class TransferAttack(InBall):
     `sources`: the models that images are made on; null: all others. `steps` of PGD, each of eps / 4.
     """
 
-    effect: ClassVar[str] = "PGD on the other models of the edition; the model itself is only asked for its answers"
-    uses: ClassVar[Uses] = "classes"
-    in_defaults: ClassVar[bool] = True
-    small: ClassVar[Mapping[str, object]] = {"steps": 3, "group": 4}
-    reads_other_models: ClassVar[bool] = True
+    effect = "PGD on the other models of the edition; the model itself is only asked for its answers"
+    uses = "classes"
+    in_defaults = True
+    small: ClassVar = {"steps": 3, "group": 4}
+    reads_other_models = True
     kind: Literal["transfer"] = "transfer"
     steps: Steps = 20
     sources: Annotated[list[Role], EachOnce, Field(min_length=1)] | None = None
@@ -345,11 +343,11 @@ class SpsaAttack(OneByOne):
     its own for each image.
     """
 
-    effect: ClassVar[str] = "a gradient estimated from queries alone, in an Linf ball of 16/255"
-    family: ClassVar[Family] = "ball"
-    uses: ClassVar[Uses] = "logits"
-    in_defaults: ClassVar[bool] = True
-    small: ClassVar[Mapping[str, object]] = {"steps": 3, "samples": 4, "stop_margin": 5, "after": None}
+    effect = "a gradient estimated from queries alone, in an Linf ball of 16/255"
+    family = "ball"
+    uses = "logits"
+    in_defaults = True
+    small: ClassVar = {"steps": 3, "samples": 4, "stop_margin": 5, "after": None}
     kind: Literal["spsa"] = "spsa"
     eps: LinfRadius = 16 / 255
     steps: Steps = 200

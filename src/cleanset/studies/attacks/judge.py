@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from cleanset.edition.params import Precision
 from cleanset.images.preprocessing import PixelPlanes
@@ -16,11 +15,12 @@ from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.scoring.gate import not_finite
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import arithmetic
+from cleanset.statistics.basics import Floats
 from cleanset.studies.attacks.base import Ball, Result, Subject, globally_seeded, to_unit
 from cleanset.studies.attacks.candidate_files import Begun, Unwritten
 from cleanset.studies.attacks.lpips_distance import Lpips
 
-ImageLogits = NDArray[np.float64]
+ImageLogits = Floats
 """The logits of one image, of shape (classes,)."""
 
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.dataset.folder import groups_of
@@ -273,7 +272,7 @@ def _coverage_set(name: str, data: AttacksData, attack: str, suffix: str) -> Cov
     lines: dict[str, list[CoverageLine]] = {kind: [] for kind in CONFIDENCES}
     for model in data.models_of(attack):
         answers = data.answers[attack, model]
-        correct: NDArray[np.bool_] = answers["was_correct"].to_numpy(bool)
+        correct: Flags = answers["was_correct"].to_numpy(bool)
         if suffix:
             correct = ~answers["is_error"].to_numpy(bool)
         columns = answers.filter(regex="_after$" if suffix else ".").rename(
@@ -395,7 +394,7 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     )
 
 
-def _with_columns(results: pd.DataFrame, read: Callable[[NDArray[np.float64]], ScoreColumns]) -> pd.DataFrame:
+def _with_columns(results: pd.DataFrame, read: Callable[[Floats], ScoreColumns]) -> pd.DataFrame:
     """The rows of ATTACKED with the values behind confidences, from the logits before and after."""
     found = results[["file", "was_correct", "is_error"]].copy()
     for column, suffix in (("logits_before", ""), ("logits_after", "_after")):

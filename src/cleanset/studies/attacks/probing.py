@@ -9,11 +9,10 @@ from itertools import pairwise, product
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cleanset.images.preprocessing import PixelPlanes
 from cleanset.scoring.consistency import batches_to_ask
-from cleanset.statistics.basics import Flags
+from cleanset.statistics.basics import Flags, Floats, Ints
 from cleanset.studies.attacks.ascent import gradient
 from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Subject, logits_of, to_unit
 from cleanset.studies.attacks.baselines import RANDOM_POINTS, Baselines, baselines, in_growing_balls, random_points
@@ -152,7 +151,7 @@ def _of_batches(network: "PixelNetwork", subjects: Sequence[Subject]) -> SeenSig
     return rounded_dependence(answers_in_batches(network, asked, "no_grad"), network.precision)
 
 
-def answers_in_batches(network: "PixelNetwork", images: Sequence[PixelPlanes], mode: str) -> list[NDArray[np.float64]]:
+def answers_in_batches(network: "PixelNetwork", images: Sequence[PixelPlanes], mode: str) -> list[Floats]:
     """The logits of images in `batches_to_ask`, computed in one of torch's modes."""
     batches = batches_to_ask(len(images))
     return [logits_of(network, to_unit([images[each] for each in batch], network), mode) for batch in batches]
@@ -231,22 +230,22 @@ explain of random steps."""
 class NearChanges:
     """How the log-odds of some images change by small steps; each of shape (images,), or (places, images)."""
 
-    kept: NDArray[np.float64]
+    kept: Floats
     """The smallest share that steps along the signs of the gradient keep of its promise, in a part or in all together.
 
     If they change more than promised, the inverse of the share in all together."""
 
-    unexplained: NDArray[np.float64]
+    unexplained: Floats
     """The share of the squared change by a random step that it does not explain, of the part with the second largest:
     in one, a change may be small by chance. NaN where rounding hides it."""
 
-    one_pixel: NDArray[np.float64]
+    one_pixel: Floats
     """The root mean square of changes in one color of one pixel."""
 
-    all_pixels: NDArray[np.float64]
+    all_pixels: Floats
     """The root mean square of random changes of all pixels, by the shorter step."""
 
-    rounding: NDArray[np.float64]
+    rounding: Floats
     """The largest change that rounding makes."""
 
     is_coarse: Flags
@@ -277,11 +276,11 @@ def near_changes(
     classes = np.array([subject.class_index for subject in group])
     logits, slopes = _with_gradients(network, group, images, of_log_odds=True)
 
-    def log_odds(pixels: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_odds(pixels: Floats) -> Floats:
         asked = to_device(torch.from_numpy(pixels), network.device).to(network.dtype)
         return _log_odds(logits_of(network, asked), classes)
 
-    def changes(directions: Iterable[NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def changes(directions: Iterable[Floats]) -> tuple[Floats, Floats]:
         """The changes by steps to both sides, and those that the gradient promises: (directions, lengths, images)."""
         found = []
         promised = []
@@ -320,7 +319,7 @@ def near_changes(
     )
 
 
-def _kept(found: NDArray[np.float64], promised: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
+def _kept(found: Floats, promised: Floats, noise: Floats) -> Floats:
     """The smallest share of its promise that a gradient keeps in a part or in all squares: (lengths, images).
 
     `found` and `promised`: of shape (parts, lengths, images), squares first. `noise`: of shape (lengths, images).
@@ -332,9 +331,7 @@ def _kept(found: NDArray[np.float64], promised: NDArray[np.float64], noise: NDAr
     return np.asarray(np.minimum(in_parts, np.where(together > 1, 1 / together.clip(min=1), together)))
 
 
-def _unexplained(
-    found: NDArray[np.float64], expected: NDArray[np.float64], usual: NDArray[np.float64], levels: tuple[int, int]
-) -> NDArray[np.float64]:
+def _unexplained(found: Floats, expected: Floats, usual: Floats, levels: tuple[int, int]) -> Floats:
     """The second largest share of a part's squared change that is not as expected; NaN where rounding hides it.
 
     `found` and `expected`: of shape (parts, lengths, images). `usual`: the size of changes by a level in each part.
@@ -348,12 +345,12 @@ def _unexplained(
     return np.where(is_rough, np.nan, np.sort(shares, axis=0)[-2])
 
 
-def _lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _lengths(rows: Floats) -> Floats:
     """The L2 norm of each of some arrays."""
     return np.asarray(np.linalg.norm(rows.reshape(len(rows), -1), axis=1))
 
 
-def _rounding_of(logits: NDArray[np.float64], precision: str) -> str:
+def _rounding_of(logits: Floats, precision: str) -> str:
     """The precision that rounds as coarsely as a network does, which may compute in a narrower one than it is given."""
     import torch
 
@@ -364,7 +361,7 @@ def _rounding_of(logits: NDArray[np.float64], precision: str) -> str:
     return precision
 
 
-def _parts(shape: tuple[int, ...]) -> list[NDArray[np.float64]]:
+def _parts(shape: tuple[int, ...]) -> list[Floats]:
     """The parts of an image as masks: squares of rows and columns, then its colors."""
     ends = [round(shape[-1] * place / PARTS) for place in range(PARTS + 1)]
     slices = [slice(start, end) for start, end in pairwise(ends)]
@@ -375,7 +372,7 @@ def _parts(shape: tuple[int, ...]) -> list[NDArray[np.float64]]:
     return list(masks)
 
 
-def _log_odds(logits: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArray[np.float64]:
+def _log_odds(logits: Floats, classes: Ints) -> Floats:
     """The log-odds of a class for each image."""
     of_class = np.take_along_axis(logits, classes[:, None], axis=1)[:, 0]
     others = logits.copy()
@@ -398,9 +395,7 @@ def fewer(pgd: PgdAttack, steps: int) -> PgdAttack:
     return pgd.model_copy(update={"steps": steps, "max_steps": steps, "step": step, "random_start": random_start})
 
 
-def _answers(
-    network: "PixelNetwork", group: Sequence[Subject], contrast: float = 1, mode: str = "no_grad"
-) -> NDArray[np.float64]:
+def _answers(network: "PixelNetwork", group: Sequence[Subject], contrast: float = 1, mode: str = "no_grad") -> Floats:
     pixels = to_unit([subject.pixels for subject in group], network)
     return logits_of(network, 0.5 + contrast * (pixels - 0.5) if contrast < 1 else pixels, mode)
 
@@ -408,10 +403,10 @@ def _answers(
 def _with_gradients(
     network: "PixelNetwork",
     group: Sequence[Subject],
-    images: NDArray[np.float64] | None = None,
+    images: Floats | None = None,
     *,
     of_log_odds: bool = False,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """The logits when a gradient is wanted, and the gradients by the pixels: of the cross-entropy, or of the log-odds.
 
     `images`: pixels in 0..1 in place of the subjects' own.

@@ -9,23 +9,21 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.evaluation.measures import NAN, Measure, columns_of, metrics_of
 from cleanset.plumbing.metrics import Lines
-from cleanset.statistics.basics import Flags
+from cleanset.statistics.basics import Flags, Floats
 from cleanset.statistics.bootstrap import Bootstrap, Resamples, percentile_interval
 from cleanset.statistics.groups import Units, share_interval
 from cleanset.studies.attacks.threats import LEVELS, PROBE, Ball, ThreatModel, ball_text
 from cleanset.tables import CLASS, FILE, FLAG, IMAGE_ID, MAX_INT64, SHA256, Column, Table, any_value, between, nullable
 
 
-def _finite_lists(values: pa.Array, _: ClassTable) -> NDArray[np.bool_]:
+def _finite_lists(values: pa.Array, _: ClassTable) -> Flags:
     lengths = pc.list_value_length(values).to_numpy(zero_copy_only=False)
     parents = pc.list_parent_indices(values).to_numpy(zero_copy_only=False)
     broken = ~np.isfinite(pc.list_flatten(values).to_numpy(zero_copy_only=False))
@@ -104,7 +102,7 @@ PROBLEMS = {
     "robust_low": NO_GRADIENT,
 }
 """The reason for no value, by measure; the others always have one."""
-Numbers = npt.NDArray[np.float64]
+Numbers = Floats
 
 
 MEASURE_COLUMNS = columns_of("model", "measure", "images", "value", "low", "high", "problem", attack="change")
@@ -363,9 +361,7 @@ def _nine_digits(value: float) -> float:
     return float(f"{value:.9g}")
 
 
-def _mean_among(
-    values: Numbers, among: npt.NDArray[np.bool_], resamples: Resamples | None
-) -> tuple[float, float, float]:
+def _mean_among(values: Numbers, among: Flags, resamples: Resamples | None) -> tuple[float, float, float]:
     """The mean of the values of some images and the ends of its interval: a ratio of means in each resample.
 
     Resamples without any such image are left out. NaN without images; NaN ends without resamples, and where all

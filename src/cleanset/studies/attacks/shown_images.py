@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.classes import ClassTable
@@ -16,6 +15,7 @@ from cleanset.images import codec
 from cleanset.images.preprocessing import PixelPlanes, Preprocessing, enlarged_difference, jpeg
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.logits import Groups
+from cleanset.statistics.basics import Singles
 from cleanset.statistics.formats import decimal
 from cleanset.studies.robustness.pages import spread_over_classes
 
@@ -93,7 +93,7 @@ class SheetImages:
         }
 
 
-def prediction_text(logits: NDArray[np.float32], names: Sequence[str]) -> str:
+def prediction_text(logits: Singles, names: Sequence[str]) -> str:
     """The top-1 class, or group, by name, with its probability."""
     # the largest is subtracted first, since exp overflows above 709
     exponentials = np.exp(logits.astype(np.float64) - logits.max())

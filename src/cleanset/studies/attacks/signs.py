@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from cleanset.plumbing.validation import join_names
 from cleanset.scoring.consistency import dependence, is_other
 from cleanset.scoring.logits import are_probabilities
-from cleanset.statistics.basics import Flags
+from cleanset.statistics.basics import Flags, Floats
 from cleanset.studies.attacks.threats import Ball, ball_text
 
 SIGNS = {
@@ -112,19 +111,17 @@ def _of_images(sign: str, flags: Flags, names: Sequence[str], text: str) -> Seen
     return SeenSign(sign, f"{len(images)} of {len(names)} images {text}", images) if images else None
 
 
-def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> SeenSign | None:
+def random_answers(answers: Sequence[Floats], what: str = "images") -> SeenSign | None:
     """The sign that a model's answers, each of shape (n, classes), to the same images differ; `what` names them."""
     return other_answer("random_answers", answers, f"when asked {len(answers)} times", what)
 
 
-def gradient_changes_answers(answers: Sequence[NDArray[np.float64]]) -> SeenSign | None:
+def gradient_changes_answers(answers: Sequence[Floats]) -> SeenSign | None:
     """The sign that a model's answers to the same images depend on whether a gradient is wanted."""
     return other_answer("gradient_changes_answers", answers, "when a gradient is wanted")
 
 
-def rounded_dependence(
-    answers: Sequence[NDArray[np.float64]], precision: str, alone: NDArray[np.float64] | None = None
-) -> SeenSign | None:
+def rounded_dependence(answers: Sequence[Floats], precision: str, alone: Floats | None = None) -> SeenSign | None:
     """The sign that answers to `batches_to_ask` depend on more than the image; `alone`: those to each image alone."""
     rounding = max(MAX_DIFFERENCE, ROUNDING_OF_LOG_ODDS[precision])
     when = dependence(answers, rounding)
@@ -133,14 +130,12 @@ def rounded_dependence(
     return None if when is None else SeenSign("depends_on_others", f"images get another answer {when}")
 
 
-def _anywhere(flags: NDArray[np.bool_]) -> Flags:
+def _anywhere(flags: Flags) -> Flags:
     """Whether each image has a flag at any place, of shape (images,) or (places, images)."""
     return np.asarray(np.atleast_2d(flags).any(axis=0))
 
 
-def precision_changes_answers(
-    answers: NDArray[np.float64], exact: NDArray[np.float64], precision: str, names: Sequence[str]
-) -> SeenSign | None:
+def precision_changes_answers(answers: Floats, exact: Floats, precision: str, names: Sequence[str]) -> SeenSign | None:
     """The sign that answers in the precision of the search are not those that are judged, apart from rounding."""
     differences = np.linalg.norm(answers - exact, axis=1) / np.linalg.norm(exact, axis=1).clip(min=1e-10)
     # not `>`, which is false for NaN
@@ -149,9 +144,7 @@ def precision_changes_answers(
     return _of_images("precision_changes_answers", changed, names, text)
 
 
-def unsteady_answers(
-    one_pixel: NDArray[np.float64], all_pixels: NDArray[np.float64], names: Sequence[str]
-) -> SeenSign | None:
+def unsteady_answers(one_pixel: Floats, all_pixels: Floats, names: Sequence[str]) -> SeenSign | None:
     """The sign that a level in one color of one pixel changes answers nearly as much as one in all pixels.
 
     Changes are of shape (images,), or (places near them, images).
@@ -160,9 +153,7 @@ def unsteady_answers(
     return _of_images("unsteady_answers", _anywhere(one_pixel > MAX_UNSTEADY * all_pixels), names, text)
 
 
-def misleading_gradient(
-    kept: NDArray[np.float64], unexplained: NDArray[np.float64], names: Sequence[str]
-) -> SeenSign | None:
+def misleading_gradient(kept: Floats, unexplained: Floats, names: Sequence[str]) -> SeenSign | None:
     """The sign that steps along the gradient, or random ones, do not change the log-odds as it promises.
 
     `unexplained` may be NaN, where rounding hides it. Both are of shape (images,), or (places near them, images).
@@ -179,7 +170,7 @@ def flat_answers(flat: Flags, names: Sequence[str]) -> SeenSign | None:
     )
 
 
-def other_answer(sign: str, answers: Sequence[NDArray[np.float64]], when: str, what: str = "images") -> SeenSign | None:
+def other_answer(sign: str, answers: Sequence[Floats], when: str, what: str = "images") -> SeenSign | None:
     """The sign that images get different answers; each item of `answers` is of shape (n, classes)."""
     first = answers[0]
     lengths = np.linalg.norm(first, axis=1).clip(min=1e-10)
@@ -189,7 +180,7 @@ def other_answer(sign: str, answers: Sequence[NDArray[np.float64]], when: str, w
     return SeenSign(sign, f"{changed} of {len(first)} {what} get another answer {when}") if changed else None
 
 
-def saturated_answers(logits: NDArray[np.float64], names: Sequence[str]) -> SeenSign | None:
+def saturated_answers(logits: Floats, names: Sequence[str]) -> SeenSign | None:
     """The sign that logits, of shape (n, classes), are too large for a gradient, or of probabilities."""
     if are_probabilities(logits):
         one_hot = (np.isclose(logits, 0) | np.isclose(logits, 1)).all()
@@ -218,7 +209,7 @@ def saturated_answers(logits: NDArray[np.float64], names: Sequence[str]) -> Seen
     return _of_images("saturated_answers", saturated, names, text)
 
 
-def tied_answers(logits: NDArray[np.float64]) -> Flags:
+def tied_answers(logits: Floats) -> Flags:
     """Whether each image has the lowest logit for two classes or more, and for most classes but the top one.
 
     Unless they are logarithms of probabilities, classes with the same logit for all images do not count: a network for
@@ -235,7 +226,7 @@ def tied_answers(logits: NDArray[np.float64]) -> Flags:
     return np.asarray((ties >= 2) & (2 * ties > logits.shape[1] - 1))
 
 
-def no_gradient(gradients: NDArray[np.float64], names: Sequence[str]) -> SeenSign | None:
+def no_gradient(gradients: Floats, names: Sequence[str]) -> SeenSign | None:
     """The sign that gradients of the cross-entropy by the pixels, of shape (n, …), are 0 or not finite."""
     flat = gradients.reshape(len(gradients), -1)
     useless = ~np.isfinite(flat).all(axis=1) | (flat == 0).all(axis=1)
@@ -309,7 +300,7 @@ def nothing_broken(success: Mapping[float, Flags], correct: Flags) -> list[SeenS
     return [SeenSign(sign, text) for sign in ("smaller_ball_better", "larger_balls_alike")]
 
 
-def _by_radius(success: Mapping[float, Flags]) -> NDArray[np.bool_]:
+def _by_radius(success: Mapping[float, Flags]) -> Flags:
     """Shape (radii, images), from the smallest radius to the whole cube."""
     return np.stack([success[radius] for radius in sorted(success)])
 

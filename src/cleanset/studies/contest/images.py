@@ -10,7 +10,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.edition.paths import Edition
@@ -19,6 +18,7 @@ from cleanset.images.codec import decode_file, pixels_sha256
 from cleanset.images.outlines import check_outline
 from cleanset.images.shown_otherwise import problem_for_viewers
 from cleanset.plumbing.files import read_bytes, sha256
+from cleanset.statistics.basics import Singles
 from cleanset.studies.contest.entries import PUBLISH, AnswerFile, AnyLine, Defence, Line, SubmissionManifest, short
 from cleanset.studies.contest.log import Log, Objects
 from cleanset.studies.contest.models import check_sees
@@ -51,7 +51,7 @@ def image_entry(name: str, data: bytes, where: object) -> dict[str, str | int]:
     return {"file": name, "sha256": sha256(data), "pixels_sha256": pixels_sha256(image), **size}
 
 
-def _small(image: Image.Image) -> NDArray[np.float32]:
+def _small(image: Image.Image) -> Singles:
     return np.asarray(image.resize(_SMALL, Image.Resampling.BOX), np.float32)
 
 
@@ -60,7 +60,7 @@ class KnownImage(NamedTuple):
 
     name: str
     size: tuple[int, int]
-    small: NDArray[np.float32]
+    small: Singles
     read: Callable[[], bytes]
 
 

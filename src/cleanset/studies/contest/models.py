@@ -10,7 +10,6 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.edition.params import read_params
@@ -20,6 +19,7 @@ from cleanset.images.codec import decode
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.plumbing.files import sha256
 from cleanset.scoring.logits import Groups, ScoreColumns, predicted_groups, stored_columns
+from cleanset.statistics.basics import Floats
 from cleanset.statistics.coverage import confidences
 from cleanset.statistics.formats import decimal
 from cleanset.studies.contest.entries import ModelOfEdition
@@ -60,7 +60,7 @@ def read_image(paths: Mapping[str, Path], name: str) -> Image.Image:
     return decode(paths[name].read_bytes()).convert("RGB")
 
 
-def group_columns(groups: Groups, logits: NDArray[np.float64], _ids: Sequence[str] = ()) -> ScoreColumns:
+def group_columns(groups: Groups, logits: Floats, _ids: Sequence[str] = ()) -> ScoreColumns:
     """The columns that confidences need, and the predicted group, from logits of shape (n, 1000).
 
     Raises ValueError if a logit is not finite.

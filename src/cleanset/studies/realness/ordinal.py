@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from cleanset.errors import CleansetError, install_command
+from cleanset.statistics.basics import Floats, Ints
 from cleanset.studies.realness.mixed import Effect
 
 MIN_CLUSTERED = 1e-3
@@ -93,7 +93,7 @@ def fit_ordinal(ratings: Sequence[int], people: Sequence[str], modified: Sequenc
     )
 
 
-def _mean(steps: npt.NDArray[np.int64], logits: npt.NDArray[np.float64]) -> float:
+def _mean(steps: Ints, logits: Floats) -> float:
     """The mean rating for logits of P(rating <= k), k all steps but the last."""
     cumulative = np.concatenate([[0.0], 1 / (1 + np.exp(-logits)), [1.0]])
     return float(steps @ np.diff(cumulative))

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from cleanset.statistics.basics import Floats
 from cleanset.statistics.seeds import change_seed
 
 Deficiency = Literal["protan", "deutan"]
@@ -121,7 +121,7 @@ def plate(digit: str, deficiency: Deficiency, size: tuple[int, int], seed: int) 
     return image.resize(size, Image.Resampling.BOX)
 
 
-def _uniform(seed: int, count: int) -> NDArray[np.float64]:
+def _uniform(seed: int, count: int) -> Floats:
     # the raw stream, which is the same in all versions of NumPy
     return np.random.PCG64(seed).random_raw(count) / 2.0**64
 

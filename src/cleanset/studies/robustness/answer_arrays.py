@@ -10,8 +10,9 @@ import pandas as pd
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.validation import shown
+from cleanset.statistics.basics import Flags, Ints
 
-Chosen = npt.NDArray[np.bool_]
+Chosen = Flags
 """A flag for each image: whether it is measured."""
 
 
@@ -72,7 +73,7 @@ def cube(
     return ordered.reshape(shape + values.shape[1:])
 
 
-def _codes(rows: pd.DataFrame, column: str, values: Sequence[object], what: str) -> npt.NDArray[np.int64]:
+def _codes(rows: pd.DataFrame, column: str, values: Sequence[object], what: str) -> Ints:
     """The position in `values` of each row's value."""
     column_values = rows[column].to_numpy()
     # objects are compared as Python compares them, whatever the dtype of the column
@@ -87,9 +88,7 @@ def _codes(rows: pd.DataFrame, column: str, values: Sequence[object], what: str)
     return codes
 
 
-def _refuse(
-    axes: Mapping[str, Sequence[object]], places: npt.NDArray[np.int64], shape: tuple[int, ...], what: str, how: str
-) -> None:
+def _refuse(axes: Mapping[str, Sequence[object]], places: Ints, shape: tuple[int, ...], what: str, how: str) -> None:
     """Raise CleansetError naming the first of the cells that are missing or there more than once."""
     if not len(places):
         return

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.edition.paths import Edition
@@ -18,6 +17,7 @@ from cleanset.errors import CleansetError
 from cleanset.images.boxes import box_of
 from cleanset.scoring.logits import ScoreColumns, margins, top5
 from cleanset.scoring.validity import library_versions
+from cleanset.statistics.basics import Floats
 from cleanset.studies.robustness.families import FAMILIES
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import ChangeName
@@ -100,7 +100,7 @@ ANSWER_TABLES = {family.name: predictions_table(family) for family in FAMILIES}
 """The tables of answers by family."""
 
 
-def answer_columns(logits: NDArray[np.float64], classes: Iterable[int]) -> ScoreColumns:
+def answer_columns(logits: Floats, classes: Iterable[int]) -> ScoreColumns:
     """The columns of ANSWERS but class_logit, from logits of shape (n, 1000) and the edition's class indices.
 
     Raises ValueError if a logit is not finite.
@@ -121,7 +121,7 @@ class ReadAnswers:
     class_of: Mapping[str, int]
     """The class index of each image, by file."""
 
-    def __call__(self, logits: NDArray[np.float64], names: Sequence[ChangeName]) -> ScoreColumns:
+    def __call__(self, logits: Floats, names: Sequence[ChangeName]) -> ScoreColumns:
         """The columns. Raises ValueError if a logit is not finite."""
         chosen = logits[np.arange(len(logits)), [self.class_of[name.file] for name in names]]
         return answer_columns(logits, self.classes) | {"class_logit": chosen.astype(np.float32)}

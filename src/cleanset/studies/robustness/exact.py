@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from scipy.ndimage import correlate1d
 
 from cleanset.images.preprocessing import Pixels
-from cleanset.statistics.basics import Floats
+from cleanset.statistics.basics import Floats, Ints, Singles
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-Taps = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
+Taps = tuple[Ints, Ints, Floats, Floats]
 """The two source places of each place along an axis, and their weights; both are 0 outside the source."""
 
 ZOOMS: tuple[tuple[float, float], ...] = ((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03))
@@ -111,7 +111,7 @@ def _zoom_taps(length: int, factor: float) -> Taps:
 
 
 @compiled
-def _add_zoomed(values: NDArray[np.float32], rows: Taps, columns: Taps, total: NDArray[np.float32]) -> None:
+def _add_zoomed(values: Singles, rows: Taps, columns: Taps, total: Singles) -> None:
     """Add the enlarged values to the total; products by axis and sums in the order of scipy's NI_ZoomShift."""
     upper = np.empty(values.shape[1:])
     lower = np.empty(values.shape[1:])
@@ -193,7 +193,6 @@ def _clipped(value: float) -> float:
     return min(max(value, 0.0), 1.0)
 
 
-Singles = NDArray[np.float32]
 _Float = TypeVar("_Float", bound=np.floating)
 
 VECTORS = 16
@@ -233,7 +232,7 @@ def motion_blur(image: Pixels, radius: int, sigma: float, angle: float) -> Pixel
 
 
 @compiled
-def _blur_along(image: Pixels, weights: Floats, steps: NDArray[np.int64], blurred: Pixels) -> None:
+def _blur_along(image: Pixels, weights: Floats, steps: Ints, blurred: Pixels) -> None:
     """Write the weighted sum of the pixels at these steps, down and right, to `blurred`; edges are repeated."""
     height, width, channels = image.shape
     sums = np.empty((width, channels))

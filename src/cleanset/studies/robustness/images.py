@@ -11,7 +11,6 @@ from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.classes import ClassTable
@@ -19,9 +18,10 @@ from cleanset.dataset.folder import GROUP
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.sets import ImageFile
-from cleanset.images.preprocessing import base_image, through_jpeg, wide_image
+from cleanset.images.preprocessing import Pixels, base_image, through_jpeg, wide_image
 from cleanset.plumbing.files import PathBelow, partial_shards, remove_abandoned, sha256
 from cleanset.sets.manifest import Entry
+from cleanset.statistics.basics import Flags
 from cleanset.statistics.groups import Units
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
@@ -50,7 +50,7 @@ class ChangeName(NamedTuple):
         return list(map(cls, *(rows[name].tolist() for name in cls._fields)))
 
 
-Change = Callable[[ImageFile, str, int, int], NDArray[np.uint8]]
+Change = Callable[[ImageFile, str, int, int], Pixels]
 """Function from file, change, step and the image's seed to pixels, uint8 of shape (224, 224, 3)."""
 
 
@@ -83,24 +83,24 @@ class ChangedImages:
 
 # the changes of an image follow each other
 @lru_cache(maxsize=4)
-def base_pixels(file: ImageFile) -> NDArray[np.uint8]:
+def base_pixels(file: ImageFile) -> Pixels:
     """The base image of a file, read-only. Raises CleansetError if it differs from the manifest."""
     return _read_only(base_image(file.decoded()))
 
 
 @lru_cache(maxsize=1)
-def whole_pixels(file: ImageFile) -> NDArray[np.uint8]:
+def whole_pixels(file: ImageFile) -> Pixels:
     """The image at its own size, RGB, read-only; errors as `base_pixels`."""
     return _read_only(np.asarray(file.decoded().convert("RGB")))
 
 
 @lru_cache(maxsize=4)
-def wide_pixels(file: ImageFile) -> NDArray[np.uint8]:
+def wide_pixels(file: ImageFile) -> Pixels:
     """The image before the base image is cut out of it, read-only; errors as `base_pixels`."""
     return _read_only(wide_image(file.decoded()))
 
 
-def _read_only(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _read_only(pixels: Pixels) -> Pixels:
     pixels.setflags(write=False)
     return pixels
 
@@ -248,7 +248,7 @@ def units_of(images: pd.DataFrame) -> Units | None:
 
 def is_seen(
     images: pd.DataFrame, which: Literal["union", "own"], role: str, classes: Collection[int] | None = None
-) -> NDArray[np.bool_]:
+) -> Flags:
     """Flags of the rows of STUDY_IMAGES that a model gets: all (union), or its own set's (own).
 
     `classes`: the classes of a model that has only some; None: all.

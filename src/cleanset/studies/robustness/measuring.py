@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
 from cleanset.errors import CleansetError
@@ -22,6 +21,7 @@ from cleanset.plumbing.files import replacing
 from cleanset.plumbing.json_files import JsonObject, json_record
 from cleanset.plumbing.metrics import write_metrics
 from cleanset.plumbing.validation import shown
+from cleanset.statistics.basics import Flags
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
 from cleanset.studies.robustness.answers import predictions_table, with_step
@@ -144,7 +144,7 @@ def answers_of(opened: OpenedStudy, family: Family, images: pd.DataFrame) -> Ite
         yield name, answers_by_change(images["file"], answers, changes, values=values, seen=seen)
 
 
-def _seen(opened: OpenedStudy, images: pd.DataFrame, name: str) -> NDArray[np.bool_]:
+def _seen(opened: OpenedStudy, images: pd.DataFrame, name: str) -> Flags:
     """Flags of the images that a model sees."""
     params = opened.params
     return is_seen(images, params.images, name, params.classes_of(name, opened.classes))

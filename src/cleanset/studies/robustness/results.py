@@ -13,7 +13,7 @@ import pandas as pd
 
 from cleanset.classes import ClassTable
 from cleanset.evaluation.measures import NAN, Difference, Measure, columns_of, corrected
-from cleanset.statistics.basics import LEVEL
+from cleanset.statistics.basics import LEVEL, Ints
 from cleanset.statistics.bootstrap import Bootstrap, Resamples
 from cleanset.statistics.formats import counted, rounded
 from cleanset.statistics.groups import Units, unit_sign_test_p
@@ -49,7 +49,7 @@ corrected for all differences of the measure on the selection."""
 class StudiedImages:
     """The images that a family is measured on, and how models are compared on them."""
 
-    class_indices: npt.NDArray[np.int64]
+    class_indices: Ints
     """The class index of each image."""
     sets: Sequence[Sequence[str]]
     """The roles whose sets contain each image."""

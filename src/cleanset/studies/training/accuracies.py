@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import NAN, Measure, columns_of
-from cleanset.statistics.basics import Interval
+from cleanset.statistics.basics import Floats, Interval
 from cleanset.statistics.differences import fold_interval
 from cleanset.statistics.shares import wilson
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, SCENARIOS
@@ -109,7 +108,7 @@ def mean_accuracies(by_fold: pd.DataFrame, parts: int) -> Means:
     return means
 
 
-def accuracy_interval(by_fold: NDArray[np.float64], correct: int, images: int, parts: int) -> Interval:
+def accuracy_interval(by_fold: Floats, correct: int, images: int, parts: int) -> Interval:
     """The interval of a mean share: over folds and over images, whichever end is further out, within 0 to 1.
 
     Folds that agree by chance would have an interval without a width; images alone leave out how trainings differ.

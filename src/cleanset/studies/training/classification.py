@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 from torchvision.transforms import v2
@@ -17,6 +16,7 @@ from torchvision.transforms import v2
 from cleanset.errors import CleansetError
 from cleanset.plumbing.progress import tracked
 from cleanset.scoring.devices import to_device
+from cleanset.statistics.basics import Flags, Floats
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.training.fold_data import ALONE, FoldData, ProcessShare, steps_per_epoch
 from cleanset.studies.training.loop import LOSS, ROBUST_LOSS, Outcome, epoch_seed, loaded
@@ -251,9 +251,7 @@ class Classification:
             found.append(table.assign(scenario=scenario)[list(TEST_COLUMNS)])
         return pd.concat(found[1:] or found, ignore_index=True)
 
-    def answers(
-        self, pixels: TrainingPixels, *, workers: int, is_attacked: bool = False
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def answers(self, pixels: TrainingPixels, *, workers: int, is_attacked: bool = False) -> tuple[Floats, Flags]:
         """Cross-entropy (float64) and correctness of each image, in evaluation mode; under the attack if asked for."""
         self.network.eval()
         losses: list[Tensor] = []

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.dataset.folder import GROUP
 from cleanset.errors import CleansetError
+from cleanset.statistics.basics import Flags, Ints
 from cleanset.statistics.seeds import change_seed, image_seed
 
 TRAIN = "train"
@@ -27,7 +27,7 @@ VALIDATION_SHARE = 0.1
 SPLIT_SEED = 1337
 """The seed that XIMAGENET-12's script names for splitfolders."""
 
-Rows = NDArray[np.int64]
+Rows = Ints
 """Rows of a table, from 0."""
 
 
@@ -35,7 +35,7 @@ Rows = NDArray[np.int64]
 class ImagesToDivide:
     """The classes and groups of images that are divided; a row of each field belongs to one image."""
 
-    class_indices: NDArray[np.int64]
+    class_indices: Ints
     """Class index of each image."""
     classes: ClassTable
     """The class table that the indices refer to."""
@@ -63,7 +63,7 @@ class ImagesToDivide:
                 )
             yield class_index, [np.array(together[key]) for key in found]
 
-    def check_each_class(self, is_divided: NDArray[np.bool_], problem: str) -> None:
+    def check_each_class(self, is_divided: Flags, problem: str) -> None:
         """Raise CleansetError, which ends in `problem`, for a class that is in one part alone, because of its groups.
 
         `is_divided`: flags by class index.
@@ -126,9 +126,7 @@ def split_as_coded(files: Sequence[str], class_indices: Sequence[int]) -> list[s
     return found
 
 
-def _share_of_each_class(
-    images: ImagesToDivide, seed: int, *, kind: str, share: float, purpose: str
-) -> NDArray[np.bool_]:
+def _share_of_each_class(images: ImagesToDivide, seed: int, *, kind: str, share: float, purpose: str) -> Flags:
     """Flags of a share of each class, which is at least one image and not all; groups are whole."""
     labels = images.class_indices
     found = np.zeros(len(labels), np.bool_)

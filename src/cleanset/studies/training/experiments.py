@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import NAN, Difference, columns_of
-from cleanset.statistics.basics import Interval
+from cleanset.statistics.basics import Floats, Interval
 from cleanset.statistics.differences import fold_interval, unpaired_difference
 from cleanset.statistics.formats import rounded
 from cleanset.studies.robustness.results import DEFINITIONS
@@ -163,7 +162,7 @@ def gains(found: Iterable[RunPair], by_fold: pd.DataFrame, parts: int) -> list[G
     return rows
 
 
-def _interval(both: pd.DataFrame, differences: NDArray[np.float64], parts: int) -> tuple[Interval, str]:
+def _interval(both: pd.DataFrame, differences: Floats, parts: int) -> tuple[Interval, str]:
     """The interval of a mean difference within -1 to 1, and what it is over."""
     # folds that agree by chance would have an interval without a width
     if len(differences) > 1 and np.ptp(differences) > 0:

@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.evaluation.sets import ImageFile
 from cleanset.image_ids import IMAGE_SUFFIXES
-from cleanset.images.preprocessing import Resized, base_image
+from cleanset.images.preprocessing import PixelPlanes, Pixels, Resized, base_image
 from cleanset.sets.folder import read_regular_file
+from cleanset.statistics.basics import Ints
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.images import base_pixels
 from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, RANDOM
@@ -41,7 +40,7 @@ class TrainingPixels:
     """Path of each image below the folder."""
     digests: Sequence[str]
     """SHA-256 of the bytes of each image."""
-    labels: NDArray[np.int64]
+    labels: Ints
     """The network's class of each image, from 0."""
     size: int
     """Side of the pixels that the network gets."""
@@ -77,7 +76,7 @@ class TrainingPixels:
             return Image.fromarray(self.scenes.before_resizing(file, self.scenario, seed))
         return Image.fromarray(self.scenes(file, self.scenario, 0, seed))
 
-    def _generated(self, file: ImageFile, mask: "SceneMask") -> NDArray[np.uint8]:
+    def _generated(self, file: ImageFile, mask: "SceneMask") -> Pixels:
         """The object of the base image on a generated image; the base image is taken, too."""
         from cleanset.studies.robustness.scenarios.changes import regions_of_mask
         from cleanset.studies.robustness.scenarios.scenes import object_put_back
@@ -87,7 +86,7 @@ class TrainingPixels:
         generated = base_image(decoded(read_regular_file(path), path))
         return object_put_back(base_pixels(file), regions_of_mask(mask), generated)
 
-    def __call__(self, place: int) -> NDArray[np.uint8]:
+    def __call__(self, place: int) -> PixelPlanes:
         """The pixels of an image, uint8 of shape (3, size, size), red first."""
         return Resized(self.size, self.is_nearest)(self.image(place))
 

@@ -121,7 +121,7 @@ class Recipe(Section):
 class Standard(Recipe):
     """Cross-entropy on the unchanged images."""
 
-    name: ClassVar = "standard"
+    name = "standard"
 
 
 class Adversarial(Recipe):
@@ -130,10 +130,10 @@ class Adversarial(Recipe):
     S: the images at a distance of at most `eps` in `norm`. The largest loss is sought by projected gradient ascent.
     """
 
-    name: ClassVar = "adversarial"
-    section: ClassVar = "adversarial"
-    is_attacked: ClassVar = True
-    distances: ClassVar = frozenset({"eps", "step"})
+    name = "adversarial"
+    section = "adversarial"
+    is_attacked = True
+    distances = frozenset({"eps", "step"})
 
     norm: Norm = "Linf"
     """Norm of distances, Linf or L2."""
@@ -256,7 +256,7 @@ def _searching(network: "nn.Module", *, evaluation: bool) -> Iterator[None]:
 class Madry(Adversarial):
     """Adversarial training with the defaults of MadryLab's package robustness for ImageNet."""
 
-    name: ClassVar = "madry"
+    name = "madry"
     run_defaults: ClassVar = {
         "optimizer": "sgd",
         "rate": 0.1,
@@ -286,8 +286,8 @@ class Augmix(Recipe):
     A mixture has `width` chains of operations, mixed with weights of Dirichlet and Beta distributions.
     """
 
-    name: ClassVar = "augmix"
-    section: ClassVar = "augmix"
+    name = "augmix"
+    section = "augmix"
     mixes_only: ClassVar[bool] = False
     """Whether one mixture takes the place of the image and its mixtures."""
 
@@ -359,9 +359,9 @@ class Augmix(Recipe):
 class AugmixMixing(Augmix):
     """Cross-entropy on one mixture of AugMix."""
 
-    name: ClassVar = "augmix_mixing"
-    mixes_only: ClassVar = True
-    unused: ClassVar = frozenset({"consistency"})
+    name = "augmix_mixing"
+    mixes_only = True
+    unused = frozenset({"consistency"})
 
 
 def jensen_shannon(distributions: Sequence["Tensor"]) -> "Tensor":
@@ -383,8 +383,8 @@ def jensen_shannon(distributions: Sequence["Tensor"]) -> "Tensor":
 class Noise(Recipe):
     """Cross-entropy on images with Gaussian noise, whose strength is drawn for each image."""
 
-    name: ClassVar = "noise"
-    section: ClassVar = "noise"
+    name = "noise"
+    section = "noise"
 
     largest: Annotated[float, Field(gt=0, le=1)] = 0.2
     """Largest standard deviation of the noise, of pixels in 0..1; it is drawn uniformly from 0 onwards."""

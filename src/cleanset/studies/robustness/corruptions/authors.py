@@ -15,7 +15,8 @@ import imagecorruptions
 import numpy as np
 
 from cleanset.images.preprocessing import Pixels
-from cleanset.studies.robustness.exact import Singles, compiled, gaussian, motion_blur, snowflakes
+from cleanset.statistics.basics import Singles
+from cleanset.studies.robustness.exact import compiled, gaussian, motion_blur, snowflakes
 
 ELASTIC: tuple[tuple[float, float, float], ...] = (
     (244 * 2, 244 * 0.7, 244 * 0.1),

@@ -9,13 +9,13 @@ from math import atan2, cos, sin, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from cleanset.statistics.basics import Floats
+from cleanset.statistics.basics import Flags, Floats, Ints
 from cleanset.studies.robustness.exact import compiled
 
 Shape = tuple[int, ...]
 """Height and width of an image."""
 
-Gradients = tuple[NDArray[np.int64], Floats]
+Gradients = tuple[Ints, Floats]
 """The order of the gradients of Perlin noise, and the gradients: n x 2."""
 
 OCTAVES = (1.0, 2.0, 4.0, 8.0, 16.0)
@@ -149,7 +149,7 @@ def spectrum(power: Floats, phases: Floats) -> NDArray[np.complex128]:
 
 
 @compiled
-def checkerboard(shape: Shape, angle: float, square: float, is_grey: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def checkerboard(shape: Shape, angle: float, square: float, is_grey: Flags) -> Flags:
     """Whether a pixel is in a square that is grey, of the white squares of a turned checkerboard."""
     field = np.empty((shape[0], shape[1]), np.bool_)
     for y in range(shape[0]):

@@ -8,10 +8,9 @@ neighbour outside, in part in double precision.
 from math import acos, asin, cos, floor, sin, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cleanset.images.preprocessing import Pixels
-from cleanset.statistics.basics import Floats
+from cleanset.statistics.basics import Floats, Singles
 from cleanset.studies.robustness.corruptions.c_bar_fields import Shape
 from cleanset.studies.robustness.exact import compiled, gaussian
 
@@ -80,7 +79,7 @@ def caustic(shape: Shape, time: float, size: float) -> Floats:
 
 
 @compiled
-def _refract(image: NDArray[np.float32], luma: Floats, lens: float, light: float) -> tuple[Floats, bool]:
+def _refract(image: Singles, luma: Floats, lens: float, light: float) -> tuple[Floats, bool]:
     """The values of the moved and lit image, 0 to 1, and whether all of them are in single precision.
 
     `luma` has a border of one pixel.
@@ -125,7 +124,7 @@ def _bent(slope_down: float, slope_right: float) -> tuple[float, float]:
 
 
 @compiled
-def _between(image: NDArray[np.float32], y: float, x: float, channel: int) -> float:
+def _between(image: Singles, y: float, x: float, channel: int) -> float:
     """The value between four pixels; those outside the image are 0, and count in double precision."""
     top = floor(y)
     left = floor(x)
@@ -140,7 +139,7 @@ def _between(image: NDArray[np.float32], y: float, x: float, channel: int) -> fl
 
 
 @compiled
-def _beside(image: NDArray[np.float32], row: int, x: float, left: int, channel: int) -> tuple[float, bool]:
+def _beside(image: Singles, row: int, x: float, left: int, channel: int) -> tuple[float, bool]:
     """The value between two pixels of a row, and whether it is in single precision."""
     height, width = image.shape[:2]
     is_row = 0 <= row < height

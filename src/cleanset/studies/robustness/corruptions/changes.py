@@ -20,7 +20,6 @@ from pathlib import Path
 import imagecorruptions
 import imagecorruptions.corruptions
 import numpy as np
-from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError, raised
 from cleanset.evaluation.sets import ImageFile
@@ -52,14 +51,14 @@ MIN_SIDE = 32
 _SEEDED = ("impulse_noise", "glass_blur")
 """Corruptions that draw from a generator of their own, which takes a seed; others draw from numpy's global one."""
 
-_EXACT: dict[str, Callable[[NDArray[np.uint8], int], NDArray[np.uint8]]] = {
+_EXACT: dict[str, Callable[[Pixels, int], Pixels]] = {
     "zoom_blur": zoom_blur,
     "brightness": brightness,
     "saturate": saturate,
 }
 
 
-BY_AMOUNT: Mapping[str, Callable[[Pixels, float, np.random.RandomState], NDArray[np.uint8]]] = C_BAR_MADE
+BY_AMOUNT: Mapping[str, Callable[[Pixels, float, np.random.RandomState], Pixels]] = C_BAR_MADE
 """The corruptions with amounts in corruptions.yaml, of image, amount and a generator."""
 
 
@@ -88,13 +87,13 @@ _ONE_CALL = threading.Lock()
 
 
 def corrupted_images(
-    image: NDArray[np.uint8],
+    image: Pixels,
     name: str,
     severities: Iterable[int] = SEVERITIES,
     seed: int = 0,
     *,
     folder: Path | None = None,
-) -> list[NDArray[np.uint8]]:
+) -> list[Pixels]:
     """The image with one corruption at each of the severities, in their order.
 
     `image` is uint8 of shape (height, width, 3), red first, with sides of at least 32 pixels, and stays unchanged; so
@@ -110,9 +109,7 @@ def corrupted_images(
     return [_at_severity(image, name, severity, seed) for severity in severities]
 
 
-def _custom(
-    image: NDArray[np.uint8], name: str, severity: int, seed: int, function: Callable[..., object]
-) -> NDArray[np.uint8]:
+def _custom(image: Pixels, name: str, severity: int, seed: int, function: Callable[..., object]) -> Pixels:
     """The result of a user's function of image, severity and generator. Raises CleansetError for another result."""
     # RandomState, whose numbers numpy never changes
     drawn = np.random.RandomState(change_seed(seed, KIND, name, severity))
@@ -125,7 +122,7 @@ def _custom(
     return np.ascontiguousarray(found)
 
 
-def check_image(image: NDArray[np.uint8]) -> None:
+def check_image(image: Pixels) -> None:
     """Raise ValueError unless the array is an image that can be corrupted."""
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or min(image.shape[:2]) < MIN_SIDE:
         raise ValueError(
@@ -134,7 +131,7 @@ def check_image(image: NDArray[np.uint8]) -> None:
         )
 
 
-def _at_severity(image: NDArray[np.uint8], name: str, severity: int, seed: int) -> NDArray[np.uint8]:
+def _at_severity(image: Pixels, name: str, severity: int, seed: int) -> Pixels:
     if severity not in SEVERITIES:
         raise ValueError(f"severity {severity}; expected one of {', '.join(map(str, SEVERITIES))}")
     if name in _EXACT:
@@ -157,13 +154,13 @@ class CustomCorrupted:
     folder: Path
     """Where their modules are looked for first."""
 
-    def __call__(self, file: ImageFile, change: str, step: int, seed: int) -> NDArray[np.uint8]:
+    def __call__(self, file: ImageFile, change: str, step: int, seed: int) -> Pixels:
         """The base image with a corruption; `step` is its severity."""
         (pixels,) = corrupted_images(base_pixels(file), change, [step], seed, folder=self.folder)
         return pixels
 
 
-def corrupted_image(file: ImageFile, change: str, step: int, seed: int) -> NDArray[np.uint8]:
+def corrupted_image(file: ImageFile, change: str, step: int, seed: int) -> Pixels:
     """The base image with a corruption; `step` is its severity."""
     (pixels,) = corrupted_images(base_pixels(file), change, [step], seed)
     return pixels

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.evaluation.sets import ImageFile
 from cleanset.plumbing.validation import join_names
+from cleanset.statistics.basics import Floats
 from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.corruptions.params import (
     BENCHMARKS,
@@ -131,7 +131,7 @@ class CorruptionFamily(Family):
             )
         return " ".join(sentences)
 
-    def read(self, answers: pd.DataFrame, params: CommonParams) -> NDArray[np.float64]:
+    def read(self, answers: pd.DataFrame, params: CommonParams) -> Floats:
         """Whether the image is misclassified, the confidence of the prediction, 0 to 1, and the NLL in nats."""
         total = answers["log_sum_exp"]
         wrong = answers["top5_class"].str[0] != answers["class_index"]

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cleanset.statistics.basics import Floats
+from cleanset.statistics.basics import Flags, Floats
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.statistics.calibration import debiased_calibration_error
 from cleanset.studies.robustness.answer_arrays import Chosen
@@ -150,7 +150,7 @@ class CorruptionStudy(FamilyStudy):
                 yield values[name].named(measure, name)
             yield mean_of(values, self.wanted.names).named(f"mean_{measure}")
 
-    def wrong(self, role: str, chosen: Chosen) -> npt.NDArray[np.bool_]:
+    def wrong(self, role: str, chosen: Chosen) -> Flags:
         """Whether a model misclassifies the chosen images: images x corruptions x severities."""
         answers = self.answers[role]
         return np.stack([answers[name][chosen, :, 0] > 0 for name in self.wanted.names], axis=1)
@@ -265,7 +265,7 @@ def rounded(values: Floats) -> Floats:
     return found
 
 
-def sampled_ece(confidences: Floats, correct: npt.NDArray[np.bool_], resamples: Resamples) -> Sampled:
+def sampled_ece(confidences: Floats, correct: Flags, resamples: Resamples) -> Sampled:
     """Debiased ECE, 0 to 1, of all answers together, which have the shape images x answers; without an interval."""
     found = debiased_calibration_error(rounded(confidences), correct)
     # nine digits: machines differ in the last digits of exponentials

@@ -17,6 +17,7 @@ from scipy.ndimage import convolve1d
 
 from cleanset.evaluation.sets import ImageFile
 from cleanset.images.preprocessing import BASE_SIZE, Pixels, central
+from cleanset.statistics.basics import Floats, Singles
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.exact import gaussian, motion_blur, snowflakes, with_hsv
 from cleanset.studies.robustness.images import wide_pixels
@@ -153,19 +154,19 @@ def _noisy(base: Pixels, name: str, seed: int, level: int) -> Frames:
     return frame_at
 
 
-def _gaussian_noise(values: NDArray[np.float64], level: int, drawn: np.random.RandomState) -> NDArray[np.float32]:
+def _gaussian_noise(values: Floats, level: int, drawn: np.random.RandomState) -> Singles:
     # in float32, as torch adds it in the published script
     noise = drawn.standard_normal(values.shape).astype(np.float32)
     return values.astype(np.float32) + np.float32(GAUSSIAN_SIGMAS[level - 1]) * noise
 
 
-def _shot_noise(values: NDArray[np.float64], level: int, drawn: np.random.RandomState) -> NDArray[np.float64]:
+def _shot_noise(values: Floats, level: int, drawn: np.random.RandomState) -> Floats:
     count = SHOT_COUNTS[level - 1]
-    noisy: NDArray[np.float64] = drawn.poisson(values * count) / count
+    noisy: Floats = drawn.poisson(values * count) / count
     return noisy
 
 
-def _speckle_noise(values: NDArray[np.float64], level: int, drawn: np.random.RandomState) -> NDArray[np.float64]:
+def _speckle_noise(values: Floats, level: int, drawn: np.random.RandomState) -> Floats:
     return values + values * (SPECKLE_SIGMAS[level - 1] * drawn.standard_normal(values.shape))
 
 
@@ -233,7 +234,7 @@ def _spattered(base: Pixels, drawn: np.random.RandomState) -> Frames:
     return frame_at
 
 
-def _water(liquid: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _water(liquid: NDArray[np.uint8]) -> Singles:
     """The share of the water's colour that is added, 0 to .6, largest at the lit edges of the drops."""
     distance = cv2.distanceTransform(255 - cv2.Canny(liquid, 50, 150), cv2.DIST_L2, 5)
     distance = cv2.blur(np.minimum(distance, 20), (3, 3)).astype(np.uint8)
@@ -245,7 +246,7 @@ def _water(liquid: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 _PALE_TURQUOISE = (np.array([175, 238, 238]) / 255).astype(np.float32)
 
-_NOISES: dict[str, Callable[[NDArray[np.float64], int, np.random.RandomState], NDArray[np.floating]]]
+_NOISES: dict[str, Callable[[Floats, int, np.random.RandomState], NDArray[np.floating]]]
 _NOISES = {"gaussian_noise": _gaussian_noise, "shot_noise": _shot_noise, "speckle_noise": _speckle_noise}
 _FILTERS = {"motion_blur": _motion_blurred, "brightness": _brightened, "gaussian_blur": _gaussian_blurred}
 _MOVES: dict[str, Callable[[Pixels, int], Pixels]] = {

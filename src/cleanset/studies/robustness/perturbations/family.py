@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cleanset.evaluation.sets import ImageFile
+from cleanset.statistics.basics import Ints
 from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, page_texts
 from cleanset.studies.robustness.images import Sources, first_images
@@ -66,7 +66,7 @@ class PerturbationFamily(Family):
             "times."
         )
 
-    def read(self, answers: pd.DataFrame, params: CommonParams) -> NDArray[np.int64]:
+    def read(self, answers: pd.DataFrame, params: CommonParams) -> Ints:
         """The five most probable classes, best first."""
         return np.array(answers["top5_class"].tolist(), np.int64)
 

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from cleanset.statistics.basics import Ints
@@ -88,7 +87,7 @@ def top5_distances(top5: Ints, compared: Pairs) -> Ints:
 
 KINDS = ("fp", "t5d")
 
-Top5 = npt.NDArray[np.int64]
+Top5 = Ints
 """The five most probable classes, best first: images x frames x 5."""
 
 COMPARED = (

@@ -14,10 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from cleanset.statistics.basics import LEVEL, Floats, Ints, positive_p
+from cleanset.statistics.basics import LEVEL, Flags, Floats, Ints, positive_p
 from cleanset.statistics.differences import holm
 from cleanset.studies.robustness.scenarios.regression import is_rounding
 
@@ -71,7 +70,7 @@ class Source:
 
 
 def by_image(
-    correct: npt.NDArray[np.bool_], classes: Ints, levels: Sequence[Sequence[object]], factors: Sequence[str]
+    correct: Flags, classes: Ints, levels: Sequence[Sequence[object]], factors: Sequence[str]
 ) -> dict[str, pd.DataFrame]:
     """The terms and the F tests, as `by_image` and `by_image_anova`.
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.evaluation.sets import ImageFile
 from cleanset.plumbing.validation import check_known, shown
+from cleanset.statistics.basics import Flags
 from cleanset.statistics.formats import decimal
 from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, page_texts
@@ -128,7 +128,7 @@ class ScenarioFamily(Family):
         )
         return f"{SCORE_IS_LOW} {correct}"
 
-    def read(self, answers: pd.DataFrame, params: CommonParams) -> NDArray[np.bool_]:
+    def read(self, answers: pd.DataFrame, params: CommonParams) -> Flags:
         """Whether the class is the most probable of all 1,000, or of the edition's classes (restricted)."""
         is_restricted = params.section(ScenarioMeasures).answers == "restricted"
         predicted = answers["class_of_edition"] if is_restricted else answers["top5_class"].str[0]

@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable, imagenet
 from cleanset.errors import CleansetError
 from cleanset.plumbing.validation import shown
+from cleanset.statistics.basics import Ints
 from cleanset.studies.robustness.scenarios.masks import Regions, read_png, regions_of
 
 OTHER = 0
@@ -54,13 +54,13 @@ def imagenet_s_regions(data: bytes, wnid: str, where: str) -> Regions:
     return regions_of(numbers == number, numbers == IGNORED)
 
 
-def _numbers(data: bytes, where: str) -> NDArray[np.int64]:
+def _numbers(data: bytes, where: str) -> Ints:
     """The number of each pixel's class, int64 of shape (height, width)."""
     image = read_png(data, where)
     if image.mode != "RGB":
         raise CleansetError(f"{where}: PNG of mode {image.mode}; expected RGB, as ImageNet-S stores class numbers")
     pixels = np.asarray(image).astype(np.int64)
-    numbers: NDArray[np.int64] = pixels[..., 0] + 256 * pixels[..., 1]
+    numbers: Ints = pixels[..., 0] + 256 * pixels[..., 1]
     wrong = numbers[(numbers > IMAGENET_S_CLASSES) & (numbers != IGNORED)]
     if wrong.size:
         raise CleansetError(
@@ -69,7 +69,7 @@ def _numbers(data: bytes, where: str) -> NDArray[np.int64]:
     return numbers
 
 
-def _names(numbers: NDArray[np.int64]) -> tuple[str, ...]:
+def _names(numbers: Ints) -> tuple[str, ...]:
     found = sorted({int(number) for number in np.unique(numbers)} - {OTHER, IGNORED})
     return tuple(imagenet_s_wnids()[number - 1] for number in found)
 

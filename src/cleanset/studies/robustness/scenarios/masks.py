@@ -4,7 +4,6 @@ import io
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
 
@@ -12,8 +11,9 @@ from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, check_box
 from cleanset.images.codec import decode_file
 from cleanset.images.preprocessing import base_image
+from cleanset.statistics.basics import Flags
 
-Mask = NDArray[np.bool_]
+Mask = Flags
 """True where the object is; bool of shape (height, width)."""
 
 MIN_AREA_SHARE = 0.01

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cleanset.statistics.basics import Floats
+from cleanset.statistics.basics import Flags, Floats, Ints
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness.answer_arrays import Chosen
 from cleanset.studies.robustness.results import DEFINITIONS, Definition, FamilyStudy
@@ -47,8 +47,8 @@ def score_of_squares(external: Floats, internal: Floats, definition: Definition)
 
 
 def sampled_score(
-    correct: npt.NDArray[np.bool_],
-    unchanged: npt.NDArray[np.bool_],
+    correct: Flags,
+    unchanged: Flags,
     definition: Definition,
     resamples: Resamples,
     trained: tuple[Floats, float] | None = None,
@@ -124,7 +124,7 @@ class ScenarioStudy(FamilyStudy):
             trained = self.trained_accuracies(role) if self.measures.inner == "trained" else None
             yield sampled_score(correct, nulls[:, 1], definition, resamples=resamples, trained=trained).named(name)
 
-    def correct(self, role: str, chosen: Chosen, names: Sequence[str]) -> npt.NDArray[np.bool_]:
+    def correct(self, role: str, chosen: Chosen, names: Sequence[str]) -> Flags:
         """Whether a model is correct on the chosen images: images x changes, which are the named ones."""
         return np.hstack([self.answers[role][name][chosen] for name in names])
 
@@ -142,9 +142,7 @@ class ScenarioStudy(FamilyStudy):
         return np.array([value for name, value in found.items() if name != ORIGINAL]), found[ORIGINAL]
 
 
-def cells_of(
-    study: ScenarioStudy, key: str, of_images: npt.NDArray[np.int64] | npt.NDArray[np.object_]
-) -> pd.DataFrame:
+def cells_of(study: ScenarioStudy, key: str, of_images: Ints | npt.NDArray[np.object_]) -> pd.DataFrame:
     """Images, correct ones and accuracy by model, scenario (unchanged is one) and key, sorted.
 
     `of_images`: the key of each image, its class_index or the origin of its mask. For the first of the study's

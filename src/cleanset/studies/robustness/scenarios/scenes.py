@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels
 from cleanset.plumbing.validation import check_known
+from cleanset.statistics.basics import Ints
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.scenarios.masks import Mask, Regions
 from cleanset.studies.robustness.scenarios.params import (
@@ -142,7 +142,7 @@ def object_put_back(image: Pixels, regions: Regions, generated: Pixels) -> Pixel
     return _with(image, regions.background, generated)
 
 
-def _with(image: Pixels, where: Mask, changed: NDArray[np.uint8]) -> Pixels:
+def _with(image: Pixels, where: Mask, changed: Pixels) -> Pixels:
     """The image with the changed pixels where the mask is true."""
     return np.where(where[..., np.newaxis], changed, image)
 
@@ -176,7 +176,7 @@ def _rainbow(scene: _Scene) -> Pixels:
     return _with_hue(scene.image, lambda hue: (hue + shift) % largest % HUE_CIRCLE)
 
 
-def _with_hue(image: Pixels, changed: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> Pixels:
+def _with_hue(image: Pixels, changed: Callable[[Ints], Ints]) -> Pixels:
     """The image with other hues, in half degrees."""
     hsv = np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2HSV), np.uint8)
     hsv[..., 0] = changed(hsv[..., 0].astype(np.int64))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cleanset.evaluation.sets import ImageFile
+from cleanset.statistics.basics import Ints
 from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.family import Changing, Family, PagesData, page_texts
 from cleanset.studies.robustness.images import Sources
@@ -62,7 +62,7 @@ class WatermarkFamily(Family):
             return "The watermark is the authors': their font, their text, size, place and opacity."
         return LIKE_THE_AUTHORS if wanted.font is None else "The text is set in another font than the authors'."
 
-    def read(self, answers: pd.DataFrame, params: CommonParams) -> NDArray[np.int64]:
+    def read(self, answers: pd.DataFrame, params: CommonParams) -> Ints:
         """The predicted class."""
         return answers["top5_class"].str[0].to_numpy(np.int64)
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from cleanset.statistics.basics import Ints
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.statistics.formats import counted
 from cleanset.studies.robustness.answer_arrays import Chosen
@@ -53,10 +53,10 @@ class WatermarkStudy(FamilyStudy):
         """The index of the class of cartons; None for classes without it."""
         return self.images.classes.indices.get(CARTON) if self.images.classes.is_imagenet else None
 
-    def correct(self, role: str, name: str, chosen: Chosen) -> npt.NDArray[np.int64]:
+    def correct(self, role: str, name: str, chosen: Chosen) -> Ints:
         """1 for each of the chosen images that a model classifies correctly, 0 for the others."""
         predicted = self.answers[role][name][chosen, 0]
-        found: npt.NDArray[np.int64] = np.equal(predicted, self.images.class_indices[chosen]).astype(np.int64)
+        found: Ints = np.equal(predicted, self.images.class_indices[chosen]).astype(np.int64)
         return found
 
     def _accuracy(self, role: str, name: str, chosen: Chosen, resamples: Resamples) -> Sampled:

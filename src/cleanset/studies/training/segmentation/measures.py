@@ -13,8 +13,8 @@ from typing import Final
 import cv2
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from cleanset.statistics.basics import Floats, Ints
 from cleanset.studies.robustness.scenarios.masks import Mask
 from cleanset.studies.robustness.scenarios.params import ORIGINAL
 from cleanset.studies.robustness.scenarios.regression import regression
@@ -37,7 +37,7 @@ CLASS_MEASURES: Final = ("accuracy", "iou", "boundary_iou")
 MEANS: Final = ("pixel_accuracy", "mean_accuracy", "mean_iou", "mean_boundary_iou")
 """The measures over all classes; the background is one of them."""
 
-LabelCounts = NDArray[np.int64]
+LabelCounts = Ints
 """Counts by label, int64 of shape (labels, 5); the columns are COUNTS."""
 
 
@@ -76,10 +76,10 @@ def label_counts(truth: Labels, predicted: Labels, labels: int, *, with_boundari
     return counts
 
 
-def intersection_over_unions(counts: LabelCounts) -> NDArray[np.float64]:
+def intersection_over_unions(counts: LabelCounts) -> Floats:
     """The IoU of each label, 0 to 1; NaN for a label in neither label map nor prediction."""
     with np.errstate(invalid="ignore"):
-        found: NDArray[np.float64] = counts[:, 1] / counts[:, 2]
+        found: Floats = counts[:, 1] / counts[:, 2]
     return found
 
 
