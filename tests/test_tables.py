@@ -190,7 +190,7 @@ BAD: list[tuple[str, str, Any, str]] = [
     ("margins", "margin", -0.5, "a difference of probabilities from 0 to 1"),
     ("selection", "place", 0, "a number from 1"),
     ("selection", "crop", [0, 0, 0, 0], "left, top, right, bottom of a box"),
-    ("rejected", "reason", "ugly", "a reason of the closed list"),
+    ("rejected", "reason", "Ugly!", "a reason, such as watermark"),
 ]
 
 

@@ -21,7 +21,7 @@ from cleanset.errors import CleansetError, reason
 from cleanset.image_ids import ID_PATTERN as IMAGENET_ID
 from cleanset.plumbing.files import read_bytes, replacing
 from cleanset.plumbing.validation import SHA256_FORM, check_columns, shown
-from cleanset.vocabulary import EXCLUSION_REASONS, NO_TIER, TIER_ORDER, TIERS, VERDICTS
+from cleanset.vocabulary import NO_TIER, REASON_FORM, TIER_ORDER, TIERS, VERDICTS
 
 REMEDY = "run dvc checkout to restore it, or dvc repro"
 
@@ -153,7 +153,7 @@ TIER = Column(pa.string(), f"one of {', '.join(TIERS)}", _one_of(*TIERS))
 TIER_OR_NONE = Column(
     pa.string(), f"one of {', '.join(TIERS)}, or {NO_TIER}, of a set without a model", _one_of(*TIER_ORDER)
 )
-REASON = Column(pa.string(), "a reason of the closed list (cleanset/vocabulary.py)", _one_of(*EXCLUSION_REASONS))
+REASON = Column(pa.string(), "a reason, such as watermark", _matches(REASON_FORM))
 REVIEWER = Column(pa.string(), "the name of a reviewer's folder", _matches("[a-z0-9][a-z0-9_-]*"))
 VERDICT = Column(pa.string(), f"one of {', '.join(VERDICTS)}", _one_of(*VERDICTS))
 FLAG = Column(pa.bool_(), "true or false", any_value)

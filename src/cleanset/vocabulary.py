@@ -18,23 +18,6 @@ TIER_ORDER = (NO_TIER, *TIERS)
 VerdictKind = Literal["clean", "crop", "reject", "unsure"]
 """The names of the verdicts, whose classes are in `review/verdicts.py`."""
 
-Reason = Literal[
-    "watermark",
-    "text",
-    "border",
-    "collage",
-    "filter",
-    "noise",
-    "blur",
-    "drawing",
-    "too_small",
-    "artificial_background",
-    "modification",
-    "wrong_class",
-    "several_objects",
-    "duplicate",
-    "other",
-]
 Basis = Literal["explicit", "implied", "default"]
 Seen = Literal["grid", "single"]
 """The way an image was seen: among those taken as clean together, or opened by itself."""
@@ -43,8 +26,17 @@ SCOOTER = "scooter"
 """The reviewer with the verdicts of SCOOTER's authors (imagenet/reviews/README.md)."""
 
 VERDICTS: tuple[VerdictKind, ...] = get_args(VerdictKind)
-REASONS: tuple[Reason, ...] = get_args(Reason)
-"""A reviewer's reasons for verdict crop or reject; modification: a visible one that is not further specified."""
+REASONS = (
+    "watermark", "text", "border", "collage", "filter", "noise", "blur", "drawing", "too_small",
+    "artificial_background", "modification", "wrong_class", "several_objects", "duplicate", "other",
+)  # fmt: skip
+"""A reviewer's reasons for verdict crop or reject; modification: a visible one that is not further specified.
+
+An edition adds others by `review.reasons` in params.yaml."""
+
+Reason = str
+REASON_FORM = "[a-z][a-z0-9_]{1,39}"
+"""The names of all reasons."""
 
 BASES: tuple[str, ...] = get_args(Basis)
 """The bases of a verdict: given on this very image, implied by one on several, or by default: nothing was found."""
@@ -61,4 +53,4 @@ BOX_UNKNOWN = "box_unknown"
 EXCLUSION_REASONS = (
     *REASONS, "unsure", WRONG_AFTER_CROP, "conflict", "too_few_reviewers", BOX_UNKNOWN, "unreviewed", "not_needed",
 )  # fmt: skip
-"""The reasons why a candidate is not in the set."""
+"""The reasons why a candidate is not in the set, next to an edition's further ones."""

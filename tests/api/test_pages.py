@@ -31,7 +31,7 @@ def test_the_page_on_code_of_users_runs(repository: Path, tmp_path: Path, monkey
     monkeypatch.setattr(earlier_disk, "beginning", lambda *_: None)
     attack, weather, measure, hint = blocks(repository, "python", "docs/extending.md")
     (tmp_path / "my_measures.py").write_text(measure)
-    attacks, corruptions, review = map(yaml.safe_load, blocks(repository, "yaml", "docs/extending.md"))
+    attacks, corruptions, review, _ = map(yaml.safe_load, blocks(repository, "yaml", "docs/extending.md"))
     (tmp_path / "my_hints.py").write_text(hint)
     (tmp_path / "my_attack.py").write_text(attack)
     (tmp_path / "my_weather.py").write_text(weather)

@@ -158,7 +158,7 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
     states = tuple(
         replace(state, kept={HOSTILE: 1}, open={HOSTILE: 1}, short={HOSTILE: HOSTILE}) for state in plain.states
     )
-    review = Review(verdict=Rejected(HOSTILE), sha256=HOSTILE, note=HOSTILE)  # type: ignore[arg-type]
+    review = Review(verdict=Rejected(HOSTILE), sha256=HOSTILE, note=HOSTILE)
     fates = Fate(HOSTILE, HOSTILE, 1, 0.5, 1, 0.5), Fate(HOSTILE, HOSTILE, 1, 0.5, reason=HOSTILE)
     candidate = ReportedCandidate(0, HOSTILE, None, fates, {HOSTILE: review})
     tainted = replace(

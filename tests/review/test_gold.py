@@ -69,7 +69,7 @@ def test_the_key_is_read_as_written() -> None:
             "gold.csv, line 2, wnid: 'n0'; expected one of the 1,000 wnids: correct the line",
         ),
         ("a" * 64, "a", "line 2, sha256: 'a'; expected a SHA-256 of 64 hexadecimal digits"),
-        ("watermark", "ugly", "line 2, reason: 'ugly'; expected one of watermark, .*, other, nothing: "),
+        ("watermark", "Ugly!", "line 2, reason: 'Ugly!'; expected a reason, or nothing"),
         ("settled", "guessed", "line 3, source: 'guessed'; expected one of planted, published, settled"),
         (
             val(5),

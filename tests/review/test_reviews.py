@@ -189,7 +189,7 @@ REFUSED = [
     ),
     (entry(sha256=SHA), f"line 2, {IMAGE}: verdict: Field required"),
     (entry(verdict="ok", sha256=SHA), "verdict: expected 'clean', 'crop', 'reject' or 'unsure'; found 'ok'"),
-    (entry(verdict="reject", reason="ugly", sha256=SHA), "reason: expected 'watermark', 'text'"),
+    (entry(verdict="reject", reason="Ugly!", sha256=SHA), "reason: expected a reason such as too_small; found 'Ugly!'"),
     (clean(note="5"), f"line 2, {IMAGE}: note: expected a string; found 5"),
     (crop(object_fully_visible='"true"'), "object_fully_visible: expected a boolean"),
     (entry(verdict="clean"), f"line 2, {IMAGE}: sha256: Field required"),

@@ -26,11 +26,12 @@ from cleanset.plumbing.validation import (
     is_callable_name,
     join_names,
     missing_keys,
+    one_of,
     shown,
 )
 from cleanset.plumbing.yaml_files import data_beside, read_yaml
 from cleanset.selection.rule import OWN_LABELS, ImagesPerClass, Label, Order, Pool, Rule
-from cleanset.vocabulary import BASES, TIERS
+from cleanset.vocabulary import BASES, EXCLUSION_REASONS, REASON_FORM, TIERS
 
 Engine = Literal["local", "ray"]
 """What computes: the devices of this machine, or those of a Ray cluster."""
@@ -275,6 +276,27 @@ class Gold(Section):
     """Their share of the images shown."""
 
 
+KEYS_OF_REASONS = "ceqruxyz"
+"""The keys that reasons of an edition may have: those that neither a usual reason nor a crop's box has."""
+
+
+class FurtherReason(Section):
+    """A reason of this edition to reject an image, or to crop it."""
+
+    key: Annotated[str, one_of(*KEYS_OF_REASONS)]
+    """The key on the review page."""
+
+    rule: Annotated[str, Field(min_length=1, max_length=1000)]
+    """When it applies, in the guidelines."""
+
+
+_NEW_REASONS = checked(
+    lambda names: not set(names) & set(EXCLUSION_REASONS) and all(re.fullmatch(REASON_FORM, name) for name in names),
+    "new names of small letters, digits and _, such as lens_flare",
+)
+_OWN_KEYS = checked(
+    lambda reasons: len({each.key for each in reasons.values()}) == len(reasons), "a key of its own for each reason"
+)
 _DISTINCT_FILES = checked(
     lambda names: all(name.strip() for name in names) and len(set(names)) == len(names),
     "names of CSV files, each once",
@@ -331,6 +353,9 @@ class ReviewPolicy(Section):
     opinions: Annotated[list[str], _DISTINCT_FILES] = Field(default_factory=list)
     """CSV files with others' findings on images, relative to the edition's folder; the page shows them, and they decide
     nothing."""
+
+    reasons: Annotated[dict[str, FurtherReason], _NEW_REASONS, _OWN_KEYS] = Field(default_factory=dict)
+    """Further reasons to reject or crop an image, by name."""
 
     hints: Annotated[list[str], _DISTINCT_CALLABLES] = Field(default_factory=list)
     """Your own hints, as MODULE:NAME; their modules are in the edition's folder. They decide nothing."""

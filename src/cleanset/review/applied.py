@@ -12,6 +12,7 @@ from cleanset.review.audit import AuditResult
 from cleanset.review.audit_files import AuditFiles, read_audit_files, result_of_audit
 from cleanset.review.decided import checked_votes, decide_all
 from cleanset.review.guidelines import own_guidelines
+from cleanset.review.reasons import check_reasons
 from cleanset.review.store import Votes, accepted_votes
 from cleanset.review.vote_table import vote_table
 from cleanset.selection.crop_check import Predictions, check_scored, known_crops, predictions_of_crops
@@ -76,8 +77,13 @@ def read_inputs(edition: Edition, role: str) -> ReviewInputs:
 
 
 def apply_reviews(read: ReviewInputs) -> AppliedReviews:
-    """Fill the classes of a model by the verdicts. Raises CleansetError for a crop without a prediction."""
+    """Fill the classes of a model by the verdicts.
+
+    Raises CleansetError for a crop without a prediction, and for a reason that the edition does not have.
+    """
     filled = _filled_classes(read)
+    if read.audit is not None:
+        check_reasons(read.audit.votes, read.params.review.reasons)
     audit = result_of_audit(
         read.audit, votes=read.votes, index=read.index, selection=filled.selection, classes=read.classes
     )

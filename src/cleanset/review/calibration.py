@@ -88,7 +88,8 @@ def calibrations(answers: Iterable[GoldAnswer]) -> list[Calibration]:
 def _calibration(reviewer: str, answers: Sequence[GoldAnswer]) -> Calibration:
     flawed = [answer for answer in answers if answer.item.is_flawed]
     clean = [answer for answer in answers if not answer.item.is_flawed]
-    of_reasons = {str(reason): [each for each in flawed if each.item.reason == reason] for reason in REASONS}
+    reasons = dict.fromkeys((*REASONS, *sorted({str(each.item.reason) for each in flawed})))
+    of_reasons = {reason: [each for each in flawed if each.item.reason == reason] for reason in reasons}
     by_reason = {reason: _share(of_reason) for reason, of_reason in of_reasons.items() if of_reason}
     return Calibration(reviewer, _share(flawed), _share(clean), by_reason)
 

@@ -185,9 +185,12 @@ def guidelines(edition: Folder = HERE) -> None:
 
     The review page shows them (h), and finished sets have a copy of the file.
     """
+    from cleanset.edition.params import read_params
     from cleanset.review.guidelines import write_guidelines
+    from cleanset.review.reasons import with_further
 
-    typer.echo(f"{write_guidelines(Edition(edition).reviews)}: edit it; the review page shows it with h")
+    written = write_guidelines(Edition(edition).reviews, with_further(read_params(edition).review.reasons))
+    typer.echo(f"{written}: edit it; the review page shows it with h")
 
 
 @reports.command()

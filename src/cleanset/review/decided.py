@@ -9,6 +9,7 @@ from cleanset.edition.params import Params, ReviewPolicy
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.review.consensus import asking_for_box, consensus
 from cleanset.review.queue import Candidate, Decisions, candidates_by_class
+from cleanset.review.reasons import check_reasons
 from cleanset.review.store import BOARD, Votes, accepted_votes, check_reviews, read_reviews
 from cleanset.selection.crop_check import Predictions
 from cleanset.selection.fill import UNREVIEWED, Decision
@@ -43,7 +44,11 @@ def decide_all(policy: ReviewPolicy, votes: Votes, predictions: Mapping[str, Pre
 
 
 def decisions_under(policy: ReviewPolicy, votes: Votes) -> dict[tuple[int, str], Decision]:
-    """The decision on each image that has a vote which counts under a policy, by class index and image id."""
+    """The decision on each image that has a vote which counts under a policy, by class index and image id.
+
+    Raises CleansetError for a reason that is neither usual nor one of the policy's.
+    """
+    check_reasons(votes, policy.reasons)
     found = {}
     for key, by_reviewer in accepted_votes(votes, policy.accept).items():
         board = by_reviewer.get(BOARD)

@@ -16,10 +16,10 @@ from cleanset.images.boxes import UNKNOWN_BOX, Box, Unknown, parse_box
 from cleanset.plumbing.cache import PACKAGE
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.kept_files import KeptFiles, kept_files
-from cleanset.plumbing.validation import MAX_VALUE, SHA256_FORM, Section, check_not_newer, shown, validate
+from cleanset.plumbing.validation import MAX_VALUE, SHA256_FORM, Section, check_not_newer, matching, shown, validate
 from cleanset.plumbing.yaml_files import parse_remembered
 from cleanset.review.verdicts import OFFICIAL, Clean, Cropped, Rejected, Review, Unsure, Verdict, Vote
-from cleanset.vocabulary import Basis, Reason, Seen, VerdictKind
+from cleanset.vocabulary import REASON_FORM, Basis, Reason, Seen, VerdictKind
 
 UNKNOWN: Literal["unknown"] = UNKNOWN_BOX.value
 """Value of `crop` where the image is to be cropped, but the box is not known."""
@@ -41,7 +41,7 @@ class ReviewEntry(Section):
     """The keys of a verdict in the file, in the order in which they are written."""
 
     verdict: VerdictKind
-    reason: Reason | None = None
+    reason: Annotated[Reason, matching(REASON_FORM, "a reason such as too_small")] | None = None
     correct_class: str | None = None
     crop: Annotated[Box | Unknown | None, BeforeValidator(_crop)] = None
     object_fully_visible: bool | None = None

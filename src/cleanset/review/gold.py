@@ -14,7 +14,7 @@ from cleanset.classes import ClassOfKey
 from cleanset.image_ids import ListedId
 from cleanset.plumbing.validation import SHA256_FORM, EmptyIsNone, matching, one_of
 from cleanset.review.verdicts import Clean, ImageKey, Review, Vote, votes_that
-from cleanset.vocabulary import REASONS
+from cleanset.vocabulary import REASON_FORM
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class GoldItem:
     class_index: ClassOfKey
     image_id: ListedId
     sha256: Annotated[str, matching(SHA256_FORM.pattern, "a SHA-256 of 64 hexadecimal digits")]
-    reason: Annotated[str | None, one_of(*REASONS, None), EmptyIsNone]
+    reason: Annotated[Annotated[str, matching(REASON_FORM, "a reason, or nothing")] | None, EmptyIsNone]
     source: Annotated[str, one_of("planted", "published", "settled")]
 
     @property

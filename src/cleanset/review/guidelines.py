@@ -1,11 +1,12 @@
 """The rules of the reviews: an edition's own text in `reviews/GUIDELINES.md`, or the usual one."""
 
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
 from cleanset.errors import CleansetError
 from cleanset.plumbing.files import is_there, read_text, write_text
-from cleanset.review.reasons import REASON_ENTRIES
+from cleanset.review.reasons import REASON_ENTRIES, ReasonEntry
 
 GUIDELINES = "GUIDELINES.md"
 """The file of the guidelines in the folder of all reviews."""
@@ -14,10 +15,10 @@ GUIDELINES = "GUIDELINES.md"
 MAX_GUIDELINES_BYTES = 200_000
 
 
-def usual_guidelines() -> str:
+def usual_guidelines(reasons: Mapping[str, ReasonEntry] = REASON_ENTRIES) -> str:
     """The text for editions without guidelines of their own: what counts, then the rule of each reason."""
     intro = (files("cleanset.review") / "guidelines.md").read_text("utf-8")
-    rules = (f"\n## {name.replace('_', ' ')}\n{entry.rule}\n" for name, entry in REASON_ENTRIES.items())
+    rules = (f"\n## {name.replace('_', ' ')}\n{entry.rule}\n" for name, entry in reasons.items())
     return intro + "".join(rules)
 
 
@@ -38,11 +39,14 @@ def check_reviews_folder(reviews: Path) -> None:
         raise CleansetError(f"{reviews}: missing; make the folder, empty if nobody has reviewed yet")
 
 
-def write_guidelines(reviews: Path) -> Path:
-    """Write the usual guidelines into an edition, to be edited. Raises CleansetError if it has its own."""
+def write_guidelines(reviews: Path, reasons: Mapping[str, ReasonEntry] = REASON_ENTRIES) -> Path:
+    """Write the usual guidelines, with the rules of these reasons, into an edition, to be edited.
+
+    Raises CleansetError if it has its own.
+    """
     path = reviews / GUIDELINES
     if is_there(path):
         raise CleansetError(f"{path}: exists already; edit it, or move it away")
     check_reviews_folder(reviews)
-    write_text(path, usual_guidelines())
+    write_text(path, usual_guidelines(reasons))
     return path

@@ -1,14 +1,19 @@
-"""The reasons to reject an image, or to crop it: the key, the rule and the example of each, from `reasons.yaml`."""
+"""The reasons to reject an image, or to crop it: the key, the rule and the example of each.
 
-from collections.abc import Mapping
+The usual ones are in `reasons.yaml`, those of an edition in `review.reasons` of its params.
+"""
+
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from pydantic import Field
 
-from cleanset.plumbing.validation import Section, validate
+from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import Section, shown, validate
 from cleanset.plumbing.yaml_files import data_beside
-from cleanset.vocabulary import REASONS, Reason
+from cleanset.review.verdicts import ImageKey, Vote
+from cleanset.vocabulary import REASONS
 
 
 class ReasonEntry(Section):
@@ -24,7 +29,7 @@ class ReasonEntry(Section):
     """Whether there are drawn images of it."""
 
 
-def reason_entries(content: Mapping[str, Any]) -> dict[Reason, ReasonEntry]:
+def reason_entries(content: Mapping[str, Any]) -> dict[str, ReasonEntry]:
     """The entries of a file of reasons. Raises ValueError unless it has each reason, in order, and a key for each."""
     if list(content) != list(REASONS):
         raise ValueError(f"reasons.yaml: {', '.join(content)}; expected {', '.join(REASONS)}")
@@ -36,8 +41,43 @@ def reason_entries(content: Mapping[str, Any]) -> dict[Reason, ReasonEntry]:
     return found
 
 
-REASON_ENTRIES: Mapping[Reason, ReasonEntry] = MappingProxyType(reason_entries(data_beside(__file__, "reasons.yaml")))
-"""The entry of each reason, in the order of the reasons."""
+REASON_ENTRIES: Mapping[str, ReasonEntry] = MappingProxyType(reason_entries(data_beside(__file__, "reasons.yaml")))
+"""The entry of each usual reason, in the order of the reasons."""
 
-REASON_KEYS: Mapping[str, Reason] = MappingProxyType({entry.key: name for name, entry in REASON_ENTRIES.items()})
-"""The reasons by key."""
+
+class FurtherReason(Protocol):
+    """A reason of `review.reasons`."""
+
+    @property
+    def key(self) -> str:
+        """On the review page."""
+
+    @property
+    def rule(self) -> str:
+        """When it applies."""
+
+
+def with_further(reasons: Mapping[str, FurtherReason]) -> Mapping[str, ReasonEntry]:
+    """The usual reasons, then those of an edition."""
+    further = {name: ReasonEntry(key=each.key, rule=each.rule, has_example=False) for name, each in reasons.items()}
+    return {**REASON_ENTRIES, **further}
+
+
+def by_key(entries: Mapping[str, ReasonEntry]) -> dict[str, str]:
+    """The names of reasons by key."""
+    return {entry.key: name for name, entry in entries.items()}
+
+
+REASON_KEYS: Mapping[str, str] = MappingProxyType(by_key(REASON_ENTRIES))
+"""The usual reasons by key."""
+
+
+def check_reasons(votes: Mapping[ImageKey, Mapping[str, Vote]], further: Collection[str]) -> None:
+    """Raise CleansetError for the first vote with a reason that is neither usual nor in `further`."""
+    for vote in (vote for by_reviewer in votes.values() for vote in by_reviewer.values()):
+        reason = vote.review.reason
+        if reason is not None and reason not in REASONS and reason not in further:
+            raise CleansetError(
+                f"{vote.where}: reason {shown(reason)}; expected one of {', '.join((*REASONS, *further))}: "
+                "correct it, or add it to review.reasons in params.yaml"
+            )

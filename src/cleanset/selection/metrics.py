@@ -1,6 +1,6 @@
 """What `dvc metrics show` counts for one model: images by class, totals, accuracy, margins, short classes."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import pandas as pd
@@ -22,10 +22,15 @@ def per_class(selection: pd.DataFrame, classes: Collection[int]) -> dict[int, in
 
 
 def totals(
-    selection: pd.DataFrame, rejected: pd.DataFrame, classes: Collection[int], images_per_class: ImagesPerClass
+    selection: pd.DataFrame,
+    rejected: pd.DataFrame,
+    classes: Collection[int],
+    images_per_class: ImagesPerClass,
+    further: Iterable[str] = (),
 ) -> dict[str, int]:
     """Images by tier, if the candidates have tiers, and verdict, classes by state, rejected candidates by reason.
 
+    `further`: the reasons of the edition next to EXCLUSION_REASONS; those of the table are counted in any case.
     `images_cropped` includes `images_box_unknown`: those whose box nobody has drawn yet, kept for counting only.
     """
     counts = per_class(selection, classes)
@@ -33,6 +38,7 @@ def totals(
     tiers = selection["tier"].value_counts()
     has_tiers = not any((table["tier"] == NO_TIER).any() for table in (selection, rejected))
     reasons = rejected["reason"].value_counts()
+    names = (*EXCLUSION_REASONS, *further, *sorted(reasons.index))
     undecided = per_class(rejected[rejected["open"]], classes)
     return {
         "images": len(selection),
@@ -42,7 +48,7 @@ def totals(
         "classes_full": sum(is_full(count, undecided[index], images_per_class) for index, count in counts.items()),
         "classes_short": sum(count < least_images(images_per_class) for count in counts.values()),
         "classes_unsettled": int(rejected.loc[rejected["open"], "class_index"].nunique()),
-        **{f"rejected_{reason}": int(reasons.get(reason, 0)) for reason in EXCLUSION_REASONS},
+        **{f"rejected_{reason}": int(reasons.get(reason, 0)) for reason in names},
     }
 
 

@@ -21,7 +21,7 @@ from cleanset.sets.artefact import artefact_of
 from cleanset.sets.description import UNPUBLISHED, Provenance, Release, in_random_order, name_of, notices_of
 from cleanset.sets.manifest import Entry, ManifestColumn, ManifestForm, column_of, form_of, manifest_csv
 from cleanset.sets.texts import TEMPLATES_OF_SETS, Texts, filled, templates
-from cleanset.vocabulary import EXCLUSION_REASONS, VERDICTS
+from cleanset.vocabulary import VERDICTS
 
 
 def card(
@@ -68,7 +68,9 @@ def card(
         agreement=overall(verdicts_by_image(votes)),
         unseen=len(set(selection["image_id"]) - set(votes["image_id"])),
         audit=[*sentences(audit)] if audit else [],
-        rejects=[(each, counts[f"rejected_{each}"]) for each in EXCLUSION_REASONS if counts[f"rejected_{each}"]],
+        rejects=[
+            (name.removeprefix("rejected_"), n) for name, n in counts.items() if n and name.startswith("rejected_")
+        ],
         short=short_classes(selection, rejected, classes, per_class).to_dict("records"),
         named=_keys_and_labels(provenance.release.classes),
         params=params,

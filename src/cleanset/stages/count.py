@@ -63,7 +63,7 @@ def run(edition: Edition) -> None:
         check_indexed(selection, index, edition.selection(role))
         scores = read_table(edition.scores(role), SCORES, table)
         check_same_images(index, scores, str(edition.scores(role)))
-        numbers: dict[str, float | int] = {**totals(selection, rejected, classes, per)}
+        numbers: dict[str, float | int] = {**totals(selection, rejected, classes, per, params.review.reasons)}
         if params.count.accuracy:
             numbers |= accuracy(index, scores, params.dataset.label)
             numbers |= top1_minus_published(numbers["accuracy_top1"], params.count.published_top1.get(role))

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
+from cleanset.edition.params import KEYS_OF_REASONS
 from cleanset.plumbing.validation import Section, validate
 from cleanset.plumbing.yaml_files import data_beside
 from cleanset.review.reasons import REASON_KEYS
@@ -225,7 +226,7 @@ def _read(content: Any) -> _File:
         "arrows": ARROWS,
         "digits": DIGITS,
         "letters": LETTERS,
-        "reasons": tuple(REASON_KEYS),
+        "reasons": (*REASON_KEYS, *KEYS_OF_REASONS),
         "filters": tuple(content["filters"]),
         "asked filters": tuple(content["asked_filters"]),
     }

@@ -18,6 +18,7 @@ from cleanset.review.hints.text import usual_text_files
 from cleanset.review.labels import contradictions_in, opinions_on, studies_of
 from cleanset.review.opinions import Opinions
 from cleanset.review.queue import ByRole, Candidate, by_image
+from cleanset.review.reasons import ReasonEntry, by_key, with_further
 from cleanset.scoring.own_code import code_digests
 from cleanset.scoring.record import ScoreRecord, read_record
 from cleanset.tables import INDEX, read_table
@@ -73,6 +74,16 @@ class Library:
     def hint_keys(self) -> Mapping[str, HintKind]:
         """The kinds of hints by the key that filters by them."""
         return hint_keys(self.hints)
+
+    @property
+    def reasons(self) -> Mapping[str, ReasonEntry]:
+        """The usual reasons, then those of `review.reasons`."""
+        return with_further(self.params.review.reasons)
+
+    @property
+    def reason_keys(self) -> Mapping[str, str]:
+        """The reasons by key."""
+        return by_key(self.reasons)
 
     def candidates(self, class_index: int) -> dict[str, dict[str, Candidate]]:
         """Every candidate of a class by image id, with the models that may use it, the most likely first."""

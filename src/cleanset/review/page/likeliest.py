@@ -1,7 +1,7 @@
 """The reason for which a key without one rejects an image: the likeliest."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from cleanset.review.page.session import ReviewerClassStatus, Session
 from cleanset.review.verdicts import Rejected
@@ -11,17 +11,19 @@ from cleanset.vocabulary import REASONS, Reason
 ALSO_HINTED = {"text": ("watermark",)}
 
 
-def likeliest_reason(hinted: Collection[str], in_class: Counter[str], overall: Counter[str]) -> Reason:
+def likeliest_reason(
+    hinted: Collection[str], in_class: Counter[str], overall: Counter[str], reasons: Sequence[Reason] = REASONS
+) -> Reason:
     """The most frequent of the reasons hinted at, else of those given in the class, else of all given so far.
 
     `hinted`: kinds of hints at the image; `in_class`, `overall`: how often each reason was given. Ties go to the one
-    that is more frequent overall, then to the first of REASONS.
+    that is more frequent overall, then to the first of `reasons`.
     """
     # few pixels are left out: in an edition of small images they would hide all others
     names = {name for kind in hinted for name in (kind, *ALSO_HINTED.get(kind, ()))}
-    known = [reason for reason in REASONS if reason in names]
-    among = known or [reason for reason in REASONS if reason in in_class] or REASONS
-    return min(among, key=lambda reason: (-in_class[reason], -overall[reason], REASONS.index(reason)))
+    known = [reason for reason in reasons if reason in names]
+    among = known or [reason for reason in reasons if reason in in_class] or reasons
+    return min(among, key=lambda reason: (-in_class[reason], -overall[reason], reasons.index(reason)))
 
 
 class LikeliestReasons:
@@ -37,8 +39,11 @@ class LikeliestReasons:
         self._count()
         in_class = self._counted[class_index][1]
         hints = self._session.hints.of(image_ids)
+        reasons = tuple(self._session.library.reasons)
         return {
-            image_id: likeliest_reason({hint.kind for hint in hints.get(image_id, ())}, in_class, self._overall)
+            image_id: likeliest_reason(
+                {hint.kind for hint in hints.get(image_id, ())}, in_class, self._overall, reasons
+            )
             for image_id in image_ids
         }
 

@@ -1,15 +1,14 @@
 """The guidelines, shown over the class in parts, with an example of each reason."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from markdown_it import MarkdownIt
 
 from cleanset.review.page.session import Session
-from cleanset.review.reasons import REASON_ENTRIES
 from cleanset.review.verdicts import Clean, ImageKey
-from cleanset.vocabulary import REASONS, Reason
+from cleanset.vocabulary import Reason
 
 EXAMPLES = "static/examples"
 """Address of the drawn examples: <reason>_clean.webp and <reason>_flawed.webp of each reason that has some."""
@@ -36,17 +35,17 @@ def guidelines_sections(session: Session, text: str) -> list[GuidelinesSection]:
     settled = _settled_examples(session)
     return [
         GuidelinesSection(_markdown().render(part), tuple(_examples(reason, settled, session)) if reason else ())
-        for part, reason in _parts(text)
+        for part, reason in _parts(text, session.library.reasons)
     ]
 
 
-def _parts(text: str) -> Iterator[tuple[str, Reason | None]]:
+def _parts(text: str, reasons: Collection[Reason]) -> Iterator[tuple[str, Reason | None]]:
     """Each part of the text, with the reason that its heading names."""
     lines: list[str] = []
     for line in [*text.splitlines(), "## "]:
         if line.startswith("## ") and lines:
             heading = lines[0].removeprefix("## ").strip().lower().replace(" ", "_")
-            named = next((reason for reason in REASONS if lines[0].startswith("## ") and reason == heading), None)
+            named = next((reason for reason in reasons if lines[0].startswith("## ") and reason == heading), None)
             yield "\n".join(lines), named
             lines = []
         lines.append(line)
@@ -63,7 +62,7 @@ def _examples(reason: Reason, settled: Mapping[str, Sequence[ImageKey]], session
     flawed = next(iter(settled.get(reason, ())), None)
     clean = next((key for key in settled.get("clean", ()) if flawed and key[0] == flawed[0]), None)
     for kind, key in (("clean", clean), ("flawed", flawed)):
-        if key is None and REASON_ENTRIES[reason].has_example:
+        if key is None and session.library.reasons[reason].has_example:
             yield RuleExample(f"{EXAMPLES}/{reason}_{kind}.webp", f"{kind} (drawn)")
         elif key is not None:
             caption = f"{kind}: {session.library.classes.names[key[0]].name}"

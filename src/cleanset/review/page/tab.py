@@ -23,7 +23,6 @@ from cleanset.review.page.notices import Notice
 from cleanset.review.page.rules import GuidelinesSection, guidelines_sections
 from cleanset.review.page.session import Session
 from cleanset.review.page.verdicts_of_tab import VerdictsOfTab, reason_in_words
-from cleanset.review.reasons import REASON_KEYS
 from cleanset.review.store import MAX_NOTE
 
 
@@ -137,7 +136,7 @@ class Tab(VerdictsOfTab):
 
     def _show_guidelines(self, _: ReviewKey) -> None:
         try:
-            text = own_guidelines(self.session.reviews) or usual_guidelines()
+            text = own_guidelines(self.session.reviews) or usual_guidelines(self.session.library.reasons)
         except (CleansetError, OSError) as error:
             self.notice = Notice(str(error), is_error=True)
             return
@@ -193,7 +192,7 @@ class Tab(VerdictsOfTab):
 
     def _choose_filter_reason(self, sent: ReviewKey) -> None:
         kind = self.mode.removeprefix("filter_by_")
-        chosen = (REASON_KEYS if kind == "reason" else self.session.library.hint_keys).get(sent.key)
+        chosen = getattr(self.session.library, f"{kind}_keys").get(sent.key)
         if chosen:  # each edition has its own hints, and a key may be that of none
             self._choose_filter(f"{kind}: {reason_in_words(chosen)}")
 

@@ -12,10 +12,9 @@ from cleanset.review.page.notices import Notice
 from cleanset.review.page.rest_of_class import rest_in_words, rest_of_class
 from cleanset.review.page.session import Session
 from cleanset.review.page.shown_class import NotShownError, ShownClass
-from cleanset.review.reasons import REASON_KEYS
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import ImageKey, Rejected
-from cleanset.vocabulary import REASONS, Reason, VerdictKind
+from cleanset.vocabulary import VerdictKind
 
 BOX_SEEN = "box"
 """Stands among the images seen if the box of a crop was on the screen."""
@@ -88,7 +87,11 @@ class VerdictsOfTab(ShownClass):
         """Take a reason; where only that was asked for, the verdict is complete."""
         if self.mode == "reason":
             self._check_seen_or_leave(sent)
-        self._open_draft.reason = REASON_KEYS[sent.key]
+        reason = self.session.library.reason_keys.get(sent.key)
+        if reason is None:
+            self._tell_nothing(sent.key)
+            return
+        self._open_draft.reason = reason
         if self.mode == "reason":
             self._save_draft()
 
@@ -152,7 +155,10 @@ class VerdictsOfTab(ShownClass):
         self._guess = None
         left = self.cursor.class_index
         focus = self.cursor.focus
-        reason = _reason_named(sent.reason) if sent.reason else self.likeliest.of(left, [focus])[focus]
+        reason = sent.reason or self.likeliest.of(left, [focus])[focus]
+        known = self.session.library.reasons
+        if reason not in known:
+            raise CleansetError(f"unknown reason {shown(reason)}; expected one of {', '.join(known)}")
         self.draft = Draft("reject", reason)
         self._save_draft()
         if self.cursor.class_index == left and self.mode == "class" and before in self.cursor.asked():
@@ -175,7 +181,7 @@ class VerdictsOfTab(ShownClass):
 
     def _reject_for_reason(self, sent: ReviewKey, guess: Guess | None) -> None:
         """Change the reason of the guess that the key before made, or else reject the image in focus for a reason."""
-        reason = REASON_KEYS.get(sent.reason or "")
+        reason = self.session.library.reason_keys.get(sent.reason or "")
         if reason is None:
             raise CleansetError("that is not the key of a reason: press ? to see them")
         image = guess.image if guess else None
@@ -307,14 +313,6 @@ class VerdictsOfTab(ShownClass):
             return
         self.draft = draft
         self._save_draft()
-
-
-def _reason_named(name: str) -> Reason:
-    """The reason of this name, as a card shows it. Raises CleansetError for an unknown one."""
-    for reason in REASONS:
-        if reason == name:
-            return reason
-    raise CleansetError(f"unknown reason {shown(name)}; expected one of {', '.join(REASONS)}")
 
 
 def reason_in_words(reason: str) -> str:

@@ -31,7 +31,6 @@ from cleanset.review.page.rest_of_class import MIN_HEIGHT, MIN_WIDTH
 from cleanset.review.page.session import Session
 from cleanset.review.page.tab import Tab
 from cleanset.review.queue import Candidate, Question
-from cleanset.review.reasons import REASON_KEYS
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import is_misclassified
@@ -295,7 +294,7 @@ def _templates() -> Environment:
     templates.globals["help_sections"] = HELP_SECTIONS
     templates.globals["most_used"] = MOST_USED
     templates.globals |= {
-        "reasons": REASON_KEYS, "filters": FILTERS, "by_keys": BY_KEYS,
+        "filters": FILTERS, "by_keys": BY_KEYS,
         "tiers": TIER_WORDS, "bases": BASIS_WORDS,
         "min_pixels": MIN_WIDTH * MIN_HEIGHT, "min_shown_seconds": MIN_SHOWN_SECONDS, "max_short": MAX_SHORT_NAMED,
     }  # fmt: skip
