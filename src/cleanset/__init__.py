@@ -1,6 +1,6 @@
 """The interface for Python: finished sets, changes of images, and the measures of models on them.
 
-`load` gives a model's finished set as a sequence (a torch Dataset where torch is installed), `table` its manifest as a
+`load` gives a model's finished set as a sequence (a torch Dataset if torch is installed), `table` its manifest as a
 pandas table; `published`, `verify` and `hints` make, check and look at images. `corrupt`, `perturb`, `watermark` and
 `change_background` change images, `changes` lists how. `evaluate`, `robustness` and `attack` measure any model,
 `compare` several results. All raise CleansetError, or one of its kinds: InputError, UnreachableError, DamagedError,

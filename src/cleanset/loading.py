@@ -37,7 +37,7 @@ def load(
     reviews: Sequence[str | Path] = (),
     digests: str | Path | None = None,
 ) -> ImageSet:
-    """The finished set of a model as a sequence of (image, class index, record): a torch Dataset where torch is.
+    """The finished set of a model as a sequence of (image, class index, record): a torch Dataset if torch is installed.
 
     `edition` is the folder of an edition or of an export, a release of `cleanset publish` (its folder, its tar, the
     HTTPS address of the tar, or a DOI or record of Zenodo), or the address of a git repository that publishes an
@@ -159,7 +159,7 @@ def table(
 
 
 def _image_set() -> type[ImageSet]:
-    """The class of what is loaded: a torch Dataset where torch is installed."""
+    """The class of what is loaded: a torch Dataset if torch is installed."""
     try:
         from cleanset.sets.torch_dataset import TorchImageSet
     except ModuleNotFoundError as error:

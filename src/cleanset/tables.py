@@ -334,7 +334,7 @@ def write_table(
     if keys.duplicated().any():
         raise ValueError(f"{path}: {' '.join(map(str, keys[keys.duplicated()].iloc[0]))} occurs twice")
     frame = frame.loc[keys.index]
-    # from_pandas: pandas has NaN where Parquet shall have null
+    # from_pandas: pandas has NaN where Parquet needs null
     columns = [pa.array(frame[field.name].tolist(), type=field.type, from_pandas=True) for field in table.schema]
     content = pa.Table.from_arrays(columns, schema=table.schema)
     # before the texts, which it would drop

@@ -63,7 +63,7 @@ def test_every_surplus_file_is_reported(folder: Path) -> None:
 
 
 def test_every_missing_param_is_reported(tmp_path: Path) -> None:
-    """With the first stage that needs it; a section is missing where all of its keys are."""
+    """With the first stage that needs it; a section is missing if all of its keys are."""
     (tmp_path / "params.yaml").write_text("review: {seed: 1}\nmodels: {one: {name: a}}\n")
     first, second = "[review.policy, count]", '[count, export, export.date, "models.${item.model}.source"]'
     (tmp_path / "dvc.yaml").write_text(f"stages:\n  a: {{params: {first}}}\n  b: {{params: {second}}}\n")

@@ -1,4 +1,4 @@
-"""The Ray engine, on this machine and on a cluster of two nodes; skips where Ray is not installed (make test-ray)."""
+"""The Ray engine, on this machine and on a cluster of two nodes; skips if Ray is not installed (make test-ray)."""
 
 import os
 import shutil

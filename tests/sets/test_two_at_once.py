@@ -143,7 +143,7 @@ def test_what_fails_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_stage_of_an_edition_cleans_it(edition: Edition, tmp_path: Path) -> None:
-    """Also where DVC has restored the output meanwhile, so that the stage which was killed does not run again."""
+    """Also if DVC has restored the output meanwhile, so that the stage which was killed does not run again."""
     copy = make_edition(tmp_path)
     command = [sys.executable, "-c", HOLDING, str(copy.export("other"))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

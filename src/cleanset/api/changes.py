@@ -41,7 +41,7 @@ def corrupt(
     `MODULE:FUNCTION`, a function of image, severity and generator. `severity`: 1 to 5.
 
     `seed`: a number, from which the draws for each image of a batch follow with its place; or a number for each image;
-    or None for draws that differ in each call, as augmentation needs them (they follow torch's generator where torch is
+    or None for draws that differ in each call, as augmentation needs them (they follow torch's generator if torch is
     imported). `image_id`: the id of each image; with it the pixels are those that a study with this `seed` makes of the
     base image, before it is stored as JPEG.
 

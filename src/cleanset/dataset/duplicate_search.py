@@ -85,7 +85,7 @@ def search(images: LabelledImages, digests: Mapping[str, str], refused: str) -> 
 def find_duplicates(images: LabelledImages, digests: Mapping[str, str]) -> FoundDuplicates:
     """The duplicates among your own images; `digests`: the SHA-256 of their bytes by image id.
 
-    An image that cannot be read is like no other. Near-duplicates are looked for where PDQ is installed.
+    An image that cannot be read is like no other. Near-duplicates are looked for if PDQ is installed.
     """
     names = list(digests)
     if len(names) > MAX_DECODED:

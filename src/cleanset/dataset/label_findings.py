@@ -23,7 +23,7 @@ LabelsOf = Mapping[str, ImageLabels]
 
 
 def finding(labels: ImageLabels | None, class_index: int) -> Finding:
-    """What a source says about an image in this class; `labels`: None where it does not have the image."""
+    """What a source says about an image in this class; `labels`: None if it does not have the image."""
     if labels is None:
         return "absent"
     if class_index in labels.classes:

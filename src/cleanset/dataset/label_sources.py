@@ -64,7 +64,7 @@ class ImageLabels:
     """What a source says about an image: class indices, sorted."""
 
     classes: tuple[int, ...]
-    """The classes that it names; none where it finds none, or its raters do not agree."""
+    """The classes that it names; none if it finds none, or its raters do not agree."""
 
     unclear: tuple[int, ...] = ()
     """Classes on which its experts did not agree."""

@@ -148,7 +148,7 @@ def mutual_matches(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> tuple[ND
 
 
 def _correlation(one: LocalFeatures, other: LocalFeatures, transform: Floats) -> float | None:
-    """The correlation where the first image, moved by `transform`, is on the second; None where too little is."""
+    """The correlation where the first image, moved by `transform`, is on the second; None if too little is."""
     import cv2
 
     moved = _to_pixels_of(other) @ np.vstack((transform, (0, 0, 1))) @ np.linalg.inv(_to_pixels_of(one))

@@ -55,7 +55,7 @@ class _Split:
 
 
 def split_names(names: Iterable[str]) -> list[str]:
-    """Those of the names of folders in a folder that mean splits, sorted; empty where they can be classes."""
+    """Those of the names of folders in a folder that mean splits, sorted; empty if they can be classes."""
     by_others: dict[tuple[str, ...], list[_Split]] = defaultdict(list)
     for name in names:
         if (split := _parsed(name)) is not None:

@@ -294,7 +294,7 @@ def _keep_note(folder: Path, name: str, note: Note) -> None:
 
 
 def _stages_in_lock(project: Path) -> dict[str, Any]:
-    """The stages in the dvc.lock of a project; none where it is missing or broken, which doctor repairs."""
+    """The stages in the dvc.lock of a project; none if it is missing or broken, which doctor repairs."""
     with suppress(OSError, CleansetError, ValueError, yaml.YAMLError):
         return stages_in(read_text(project / "dvc.lock", "run cleanset doctor"))
     return {}

@@ -32,7 +32,7 @@ def order_in_words(classes: ClassTable) -> str:
 
 
 def order_statement(classes: ClassTable) -> str:
-    """A sentence on the order of classes, where the keys have numbers that are sorted as text; empty where not."""
+    """A sentence on the order of classes, where the keys have numbers that are sorted as text; empty if not."""
     if classes.natural_order == tuple(range(len(classes))):
         return ""
     natural = [classes.keys[index] for index in classes.natural_order]

@@ -104,7 +104,7 @@ class ComparabilityCard(Section):
     """The card of one kind of measurement, such as accuracy, or the errors on corrupted images.
 
     `changes`: the steps of each change, such as severities. `settings`: further facts that decide pixels or measures.
-    `pixels_sha256`: a digest of the images shown to models, before their preprocessing; None where that is not known.
+    `pixels_sha256`: a digest of the images shown to models, before their preprocessing; None if that is not known.
     """
 
     measured: _Text
@@ -198,7 +198,7 @@ class ComparabilityCard(Section):
 
 
 def first_difference(a: ComparabilityCard, b: ComparabilityCard) -> tuple[str, str, str] | None:
-    """The name of the first field that differs, and its two values for people; None where both are comparable.
+    """The name of the first field that differs, and its two values for people; None if both are comparable.
 
     Pixels that are not known, because predictions were made elsewhere, do not count as a difference.
     """

@@ -211,9 +211,9 @@ class FactorMeasure:
     error: Measure
     """Their share, with Wilson's interval; without a value if there are no images."""
     ratio: Measure
-    """The error divided by that on all annotated images; without a value where that is 0, or there are no images.
+    """The error divided by that on all annotated images; without a value if that is 0, or there are no images.
 
-    Its interval, by bootstrap over the images, is missing where a resample has no image of the factor, or no error."""
+    Its interval, by bootstrap over the images, is missing if a resample has no image of the factor, or no error."""
 
     def as_json(self) -> dict[str, JsonValue]:
         """The fields, by name; value and interval of each measure."""

@@ -35,7 +35,7 @@ Provenance = Mapping[str, JsonValue]
 PROVENANCE_IN_RESULTS = (
     "source_sha256", "preprocessing", "weights_sha256", "precision", "against_float64", "versions",
 )  # fmt: skip
-"""The keys of a record that the JSON has for each model, null where the record lacks them."""
+"""The keys of a record that the JSON has for each model, null if the record lacks them."""
 # the largest difference between a model's confidences in another precision or on another machine
 SAME_CONFIDENCE = 1e-3
 
@@ -48,7 +48,7 @@ class MeasuredModel:
     measures: Measures
     record: Provenance
     path: Path | None
-    """Where its predictions are; None where they are not kept."""
+    """Where its predictions are; None if they are not kept."""
 
     correct: dict[str, bool]
     """Whether each image is classified correctly, by file."""

@@ -16,7 +16,7 @@ NAN = math.nan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A number with its interval. Fields that say nothing where it was measured are empty."""
+    """A number with its interval. Fields that do not apply are empty."""
 
     selection: str = ""
     """The selection of images that it is of, such as those in the sets of all models."""

@@ -57,7 +57,7 @@ class Accuracy:
 
     @property
     def interval(self) -> Interval:
-        """The 95 % interval of the share; NaN ends where there are too few groups for one."""
+        """The 95 % interval of the share; NaN ends if there are too few groups for one."""
         return wilson(self.correct, self.images) if self.by_groups is None else self.by_groups
 
     def is_at_chance(self, classes: int) -> bool:
@@ -159,7 +159,7 @@ class DeclaredMeasure:
     """The title of its column."""
 
     of: Callable[[Measures], Measure]
-    """The measure, without a value where it is not known."""
+    """The measure, without a value if it is not known."""
 
     factor: float = 100
     """Shown is the value times it: 100 for percent."""

@@ -73,7 +73,7 @@ def measure_models(request: Request[None]) -> list[MeasuredModel]:
 
 
 def predictions_path(request: Request[None], name: str) -> Path | None:
-    """The table of the predictions of a model; None where they are not kept."""
+    """The table of the predictions of a model; None if they are not kept."""
     return request.out / f"{request.stems[name]}.parquet" if request.is_kept else None
 
 

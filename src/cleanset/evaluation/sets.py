@@ -157,7 +157,7 @@ class EvaluationSet:
     """The model among whose correctly classified images they were chosen; None: not known, or no model."""
 
     confidences: Mapping[str, float] = field(default_factory=dict)
-    """The confidence of that model in each image, 0 to 1, by file; empty where it is not known."""
+    """The confidence of that model in each image, 0 to 1, by file; empty if it is not known."""
 
     limits: Sequence[str] = ()
     """Facts that a reader of the accuracies has to know, in sentences."""

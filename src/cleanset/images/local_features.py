@@ -64,7 +64,7 @@ def can_find_features() -> bool:
 
 
 def local_features(image: Image.Image) -> LocalFeatures:
-    """The local features of a decoded image of any mode and size; none where it has no corner."""
+    """The local features of a decoded image of any mode and size; none if it has no corner."""
     import cv2
 
     grey = image.convert("L")

@@ -128,7 +128,7 @@ def _hours(plan: Plan) -> str:
 
 
 def plan_json(plan: Plan) -> str:
-    """The plan as JSON: each computation with its work, and the sums; times in seconds, null where not known."""
+    """The plan as JSON: each computation with its work, and the sums; times in seconds, null if not known."""
     works = [
         {
             "name": each.name,

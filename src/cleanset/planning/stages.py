@@ -20,7 +20,7 @@ class StageStates:
     """The stages that DVC would run; without DVC's answer all of them."""
 
     changed: Mapping[str, object] | None
-    """By the name of a stage, what has changed, or nothing where an earlier stage has; None: DVC could not be asked."""
+    """By the name of a stage, what has changed, or nothing if an earlier stage has; None: DVC could not be asked."""
 
     def state(self, stage: str) -> State:
         """Whether a stage is needed."""

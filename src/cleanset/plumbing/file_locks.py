@@ -99,7 +99,7 @@ def only_run(folder: Path | None) -> Iterator[None]:
 
 
 def _made_and_locked(folder: Path) -> int:
-    """A descriptor of the folder, which is made and locked. Raises CleansetError where another run holds the lock."""
+    """A descriptor of the folder, which is made and locked. Raises CleansetError if another run holds the lock."""
     while True:
         # the run that holds the lock may remove the folder at its end, at each point here
         try:

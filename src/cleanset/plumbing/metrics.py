@@ -8,7 +8,7 @@ from pathlib import Path
 from cleanset.plumbing.folder_updates import updating
 
 Lines = Mapping[str, Mapping[str, float | int | str | None]]
-"""The number of each model by the name of the line, which may contain folders; None where it is not defined."""
+"""The number of each model by the name of the line, which may contain folders; None if it is not defined."""
 
 
 def metric_lines(measured: Iterable[tuple[str, str, Sequence[float]]]) -> Lines:

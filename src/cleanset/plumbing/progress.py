@@ -70,7 +70,7 @@ def rate_bar(
 
     `finished`: the number of images, of `total`, that an earlier run has done; neither rate nor time left counts them.
     `workers`: their number, which the bar shows if there are several. The arguments of the function are the number of
-    further images that are done, and the share of the time so far that was spent waiting for data, None where it is not
+    further images that are done, and the share of the time so far that was spent waiting for data, None if it is not
     known; the bar shows that share, and images per second.
     """
     from rich.progress import TextColumn

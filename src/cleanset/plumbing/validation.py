@@ -44,7 +44,7 @@ def normal_text(text: str) -> str:
 
 
 def hidden_character(text: str) -> str:
-    """The first character that is not printed, as " with the invisible ZERO WIDTH JOINER"; empty where all are."""
+    """The first character that is not printed, as " with the invisible ZERO WIDTH JOINER"; empty if all are."""
     hidden = next((each for each in text if not each.isprintable()), "")
     return hidden and f" with the invisible {unicodedata.name(hidden, ascii(hidden))}"
 

@@ -21,7 +21,7 @@ class Fate:
 
     `place`: in the set, from 1; None for a rejected one, which has a `reason`. `confidence`: on the delivered pixels;
     None for a rejected one, where the five most probable classes of a crop lack the class, and where it is not known.
-    `source_confidence`: on the whole image; None where it is not known. `open`: it could still enter the set.
+    `source_confidence`: on the whole image; None if it is not known. `open`: it could still enter the set.
     """
 
     role: str

@@ -93,7 +93,7 @@ def funnel(
 ) -> list[FunnelStep]:
     """The steps from all images to the finished sets, without those that the edition does not take.
 
-    `shared`: the images that all models classify correctly, None where candidates need not be among them. `reviewed`:
+    `shared`: the images that all models classify correctly, None if candidates need not be among them. `reviewed`:
     the images with at least one verdict.
     """
     every = {role: candidates(filled) for role, filled in sets.items()}

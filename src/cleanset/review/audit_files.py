@@ -143,7 +143,7 @@ def judged_elsewhere(
 ) -> set[ImageKey]:
     """The images that somebody has judged in other places than the page shows, gold items among them.
 
-    `answered`: the gold items answered among the reviews, where the page shows these; None where it shows an audit.
+    `answered`: the gold items answered among the reviews, where the page shows these; None if it shows an audit.
     """
     folders = sorted(path for path in (reviews / AUDIT).glob("*") if path.is_dir())
     sources = [read_votes(folder, classes) for folder in (*folders, *([reviews] if answered is None else ()))]

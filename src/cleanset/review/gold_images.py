@@ -229,7 +229,7 @@ def _known(source: str, reviews: Mapping[str, Review], *, is_flawed: bool) -> tu
 
 
 def _last_candidates(by_role: ByRole, among: Collection[str]) -> list[str]:
-    """The third of a class's candidates that is least likely to be asked for; none where there are few."""
+    """The third of a class's candidates that is least likely to be asked for; none if there are few."""
     ordered = list(by_image(by_role))
     last = ordered[max(2 * ENOUGH, len(ordered) * 2 // 3) :]
     return [image_id for image_id in last if image_id in among]

@@ -93,7 +93,7 @@ def random_scores(seed: str, index: pd.DataFrame, classes: ClassTable) -> pd.Dat
 def read_scores(path: Path, model: str, labels: LabelsOfImages, classes: ClassTable) -> pd.DataFrame:
     """The score table of a model from a CSV of softmax probabilities, a row for each image and model.
 
-    Columns: file, an image id; model, which may be missing where the file has one model; then either a column for each
+    Columns: file, an image id; model, which may be missing if the file has one model; then either a column for each
     class, by its key, or class and confidence, of the top-1 class. Raises CleansetError for the first image or column
     that is missing, surplus or doubled, and for an invalid probability.
     """

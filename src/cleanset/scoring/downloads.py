@@ -51,7 +51,7 @@ class Drive(NamedTuple):
 
 
 class Web(NamedTuple):
-    """A file at an address; `digest`: how its SHA-256 begins, empty where that is not known."""
+    """A file at an address; `digest`: how its SHA-256 begins, empty if that is not known."""
 
     url: str
     digest: str = ""

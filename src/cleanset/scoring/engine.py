@@ -295,7 +295,7 @@ class ScoringRun(ExitStack):
             return self._pipelines[0].table(names, on_progress)
 
     def against_float64(self, scores: pd.DataFrame) -> Distance | None:
-        """The distance of the scores from scores in float64, on a sample of the images; None where they are in it."""
+        """The distance of the scores from scores in float64, on a sample of the images; None if they are in it."""
         if self.settings.precision == "float64":
             return None
         drawn = sample(self.index, sample_size(len(self.index)))

@@ -18,7 +18,7 @@ from cleanset.scoring.parts import FinishedPart
 from cleanset.tables import SCORES, Table, read_table, rows_of_table, text_of_table, write_table
 
 OnProgress = Callable[[int, float | None], None]
-"""Called with the number of images just finished, and the share of the time that was spent waiting for data; None where
+"""Called with the number of images just finished, and the share of the time that was spent waiting for data; None if
 it is not known."""
 
 # images in a shard, unless a batch is larger: few enough to lose little work, enough to cost nothing

@@ -98,7 +98,7 @@ def print_again(result: Path, why: str) -> None:
 
 
 def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None) -> JsonObject | None:
-    """The record of a result that was made from the same; None where the result has to be computed again.
+    """The record of a result that was made from the same; None if the result has to be computed again.
 
     `result`: a file whose SHA-256 the record has as `predictions_sha256`. Prints the differences, or the result's date.
     None, too, if the record or the result is missing, damaged or edited. Raises CleansetError for a record of a newer

@@ -18,7 +18,7 @@ from cleanset.vocabulary import NO_TIER, TIER_ORDER
 
 DEFAULT = Rule()
 NAMED_CLASSES = "named_classes"
-"""The column of an index with the classes that the study names which `Rule.label` names; empty where it has none."""
+"""The column of an index with the classes that the study names which `Rule.label` names; empty if it has none."""
 
 
 def top5_predictions(scores: pd.DataFrame) -> tuple[NDArray[np.int16], Floats]:

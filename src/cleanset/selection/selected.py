@@ -32,7 +32,7 @@ class SelectedImage:
     """Among the candidates of the class, from 1."""
 
     confidence: float | None
-    """The model's softmax probability of the class on the whole image; None where it is not known."""
+    """The model's softmax probability of the class on the whole image; None if it is not known."""
 
     box: CropBox
 
@@ -56,7 +56,7 @@ class RejectedImage:
     """Among the candidates of the class, from 1."""
 
     confidence: float | None
-    """The model's softmax probability of the class on the whole image; None where it is not known."""
+    """The model's softmax probability of the class on the whole image; None if it is not known."""
 
     reason: str
     open: bool

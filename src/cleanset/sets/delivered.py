@@ -46,7 +46,7 @@ class DeliveredImage:
 
     selected: SelectedImage
     confidence: float | None
-    """The model's softmax probability of the class on the delivered pixels; None where it is not known."""
+    """The model's softmax probability of the class on the delivered pixels; None if it is not known."""
 
     ilsvrc_class: int
     """Class index of the original label."""
@@ -59,10 +59,10 @@ class DeliveredImage:
 
     source_check: SourceCheck
     denied_by: tuple[str, ...] | None = None
-    """The label sources that deny the class; None where the set is not compared with any."""
+    """The label sources that deny the class; None if the set is not compared with any."""
 
     group: str = ""
-    """Images of one group must not be split; empty where images have no groups."""
+    """Images of one group must not be split; empty if images have no groups."""
 
     further: tuple[tuple[str, str], ...] = ()
     """The columns from a table of the publishers, each with its value."""

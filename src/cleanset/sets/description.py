@@ -68,7 +68,7 @@ class Release:
     """The publishers' description of the set, if any."""
 
     made_from: Mapping[str, str] = field(default_factory=dict)
-    """Digests of what the set was made from, by name; empty where the edition is not known. See made_from.py."""
+    """Digests of what the set was made from, by name; empty if the edition is not known. See made_from.py."""
 
     @property
     def texts(self) -> Texts:

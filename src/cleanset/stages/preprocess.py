@@ -47,7 +47,7 @@ class LabelledFiles:
     """The formats that the images may have, as Pillow calls them."""
 
     pinned: Mapping[str, str] | None = None
-    """The SHA-256 that each image must have, by image id; None where an archive is checked as a whole."""
+    """The SHA-256 that each image must have, by image id; None if an archive is checked as a whole."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     """Texts by name that go with the index."""
@@ -204,7 +204,7 @@ def reassessed_labels(
 ) -> dict[str, list[int]]:
     """The reassessed labels of each image; the list must have an entry for every image of the whole set.
 
-    `count`: the size of the whole set; None where it is not known. `where`: the file, for messages.
+    `count`: the size of the whole set; None if it is not known. `where`: the file, for messages.
     """
     last = image_number(image_ids[-1])
     if len(lists) != (count or len(lists)) or last > len(lists):

@@ -20,7 +20,7 @@ Flags = NDArray[np.bool_]
 
 
 class Interval(NamedTuple):
-    """The ends of an interval; NaN where the statistic is NaN in a resample."""
+    """The ends of an interval; NaN if the statistic is NaN in a resample."""
 
     low: float
     high: float

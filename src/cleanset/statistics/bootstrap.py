@@ -102,7 +102,7 @@ class Resamples:
 
     @property
     def level(self) -> float:
-        """The level of percentiles of a statistic; NaN where there are too few groups for an interval."""
+        """The level of percentiles of a statistic; NaN if there are too few groups for an interval."""
         if self.units is None:
             return LEVEL
         expanded = self.units.expanded_level(self.strata)

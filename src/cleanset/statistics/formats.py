@@ -35,7 +35,7 @@ def rounded_p(p: float, digits: int) -> float:
 def decimal(
     value: float | None, digits: int = 2, factor: float = 1, *, signed: bool = False, grouped: bool = False
 ) -> str:
-    """A value times a factor with digits after the point; NOTHING where it is undefined.
+    """A value times a factor with digits after the point; NOTHING if it is undefined.
 
     `signed`: with a plus, too. `grouped`: with commas between thousands.
     """
@@ -56,7 +56,7 @@ def digits_of(ends: Sequence[float], digits: int, factor: float = 1) -> int:
 
 
 def interval_text(ends: Sequence[float], digits: int = 2) -> str:
-    """The ends of an interval with digits after the point, such as 0.52 to 0.61; "no interval" where it has none."""
+    """The ends of an interval with digits after the point, such as 0.52 to 0.61; "no interval" if it has none."""
     low, high = ends
     if not (math.isfinite(low) and math.isfinite(high)):
         return "no interval"
@@ -65,13 +65,13 @@ def interval_text(ends: Sequence[float], digits: int = 2) -> str:
 
 
 def percent(share: float | None, digits: int = 2) -> str:
-    """A share of 0 to 1 in percent, such as 98.77 %; NOTHING where it is undefined."""
+    """A share of 0 to 1 in percent, such as 98.77 %; NOTHING if it is undefined."""
     found = decimal(share, digits, 100)
     return found if found == NOTHING else f"{found} %"
 
 
 def p_value(p: float | None) -> str:
-    """A p-value with four digits after the point; NOTHING where it is undefined."""
+    """A p-value with four digits after the point; NOTHING if it is undefined."""
     return "< 0.0001" if p is not None and p < 0.0001 else decimal(p, 4)
 
 

@@ -144,7 +144,7 @@ def design_effects(values: npt.ArrayLike, units: Units) -> Floats:
 
 
 def share_interval(correct: npt.ArrayLike, units: Units | None) -> Interval:
-    """The interval of a share of images, within 0 to 1; NaN ends where there are too few groups for one."""
+    """The interval of a share of images, within 0 to 1; NaN ends if there are too few groups for one."""
     flags = np.asarray(correct, np.bool_)
     if units is None:
         return wilson(int(flags.sum()), len(flags))
@@ -159,7 +159,7 @@ def _effective_images(flags: Flags, units: Units) -> float:
 
 
 def mean_interval(values: npt.ArrayLike, units: Units) -> Interval:
-    """The interval of a mean over images, by Student's t; NaN ends where there are too few groups for one."""
+    """The interval of a mean over images, by Student's t; NaN ends if there are too few groups for one."""
     array = np.asarray(values, np.float64)
     quantile = units.t()
     if quantile is None:

@@ -31,7 +31,7 @@ class Coefficient:
     """At most 1; 0 for agreement by chance."""
 
     interval: tuple[float, float] | None
-    """The ends of the interval; None where all draws are alike."""
+    """The ends of the interval; None if all draws are alike."""
 
 
 def kappa(counts: Ints) -> Coefficient | None:

@@ -69,7 +69,7 @@ def drawn_tokens(people: Iterable[str]) -> dict[str, str]:
 
 
 def private_folder() -> Path | None:
-    """This user's folder for the secrets of pages, made if missing; None where others could read it."""
+    """This user's folder for the secrets of pages, made if missing; None if others could read it."""
     state = state_folder()
     if state is None:
         return None

@@ -76,7 +76,7 @@ class MeasuredModels:
 
     `answers`: whether each of `image_keys` is classified correctly, by model that did not choose the images. `limits`:
     limits of these numbers, such as of a benchmark or of a model, in sentences. `stems`: the name of a model's files,
-    without its ending, by model whose predictions are kept. `group_of`: the group of each of `image_keys`; empty where
+    without its ending, by model whose predictions are kept. `group_of`: the group of each of `image_keys`; empty if
     no two images share one.
     """
 
@@ -284,7 +284,7 @@ def _limits(model: str, entry: JsonMapping) -> list[str]:
 
 
 def _image_keys(part: JsonMapping, card: ComparabilityCard, name: str) -> list[str]:
-    """The images that the answers are of; empty where the file has none."""
+    """The images that the answers are of; empty if the file has none."""
     found = part.get("image_keys", [])
     if not isinstance(found, list) or not set(map(type, found)) <= {str} or len(found) not in (0, card.images.count):
         raise CleansetError(

@@ -282,7 +282,7 @@ _ACTIONS = MappingProxyType(_by_key())
 
 
 def action_of(mode: Mode | Waiting, key: str) -> Action | None:
-    """The action of a key in a mode; None where it has none."""
+    """The action of a key in a mode; None if it has none."""
     return _ACTIONS.get((mode, key)) or _ACTIONS.get((mode, ANY_KEY))
 
 

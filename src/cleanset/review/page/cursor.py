@@ -49,7 +49,7 @@ class Cursor:
         return candidates if (batch := self.batch()) is None else candidates[batch.start : batch.stop]
 
     def batch(self) -> range | None:
-        """The places, from 0, of the candidates that are shown together; None where all that could be are shown."""
+        """The places, from 0, of the candidates that are shown together; None if all that could be are shown."""
         candidates = self._candidates()
         wanted = candidates if self.every else self._wanted()
         if len(wanted) <= MAX_CARDS:

@@ -58,7 +58,7 @@ def run(
     """Fetch a set into the cache, and copy it into the new or empty folder `out`, if one is given.
 
     `update` asks the repository again for the commit of its branch or tag; `force` computes the MD5 of every file
-    again; either downloads a release again, where `rev` and `folder` mean nothing. `model` may be empty where one set
+    again; either downloads a release again, where `rev` and `folder` mean nothing. `model` may be empty if one set
     is there: a repository is then asked which, at the same commit. Raises CleansetError if anything cannot be reached,
     or is missing or damaged there; files fetched from a repository are kept.
     """

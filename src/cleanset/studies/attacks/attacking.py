@@ -356,7 +356,7 @@ class Search:
 
 
 def writers_beside(device: torch.device) -> int:
-    """The processes that make files next to a device: its share of the cores; none where these compute."""
+    """The processes that make files next to a device: its share of the cores; none if these compute."""
     if not device_of(device).is_separate:
         return 0
     return max(1, min(MAX_WRITERS, available_cores() // len(choose_devices("auto"))))

@@ -91,7 +91,7 @@ def distances(image: PixelPlanes, candidate: PixelPlanes, lpips: Distance | None
     """The distances of a candidate from the image, by column; sides of at least 7 pixels.
 
     Pixels are in 0..1, and all distances 0 (and SSIM 1) for the image itself. `l0`: the places where any color differs.
-    `ssim`: structural similarity as scikit-image computes it by default. `lpips`: None where it is not measured.
+    `ssim`: structural similarity as scikit-image computes it by default. `lpips`: None if it is not measured.
     """
     from skimage.metrics import structural_similarity
 

@@ -83,7 +83,7 @@ class CustomAttack(InBall):
         return AttackPasses(own=Passes(forward=self.forward, backward=self.backward))
 
     def prepare(self, known: Known) -> Mapping[str, Any]:
-        """The attack by its kind. Raises CleansetError where it cannot be made."""
+        """The attack by its kind. Raises CleansetError if it cannot be made."""
         return {self.kind: self._made()}
 
     def _made(self) -> Adversary:

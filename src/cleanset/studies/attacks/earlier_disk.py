@@ -19,7 +19,7 @@ MOST_IN_A_FOLDER = 2_000
 
 
 def beginning(moment: float, kept: Collection[Path]) -> list[str] | None:
-    """The first words of a command that runs as of `moment`, seconds since 1970; None where bubblewrap cannot.
+    """The first words of a command that runs as of `moment`, seconds since 1970; None if bubblewrap cannot.
 
     `kept`: folders that stay unchanged, whatever is in them. File systems stamp files with a time that may be some
     milliseconds old: what was written just after the moment, and never again, may stay.

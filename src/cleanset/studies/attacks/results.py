@@ -202,7 +202,7 @@ def worst_case(results: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """For each image that every attack was tried on, its robustness against all: a row by file, sorted.
 
     `results`: rows of ATTACKED by attack, of one model. `is_robust`: the model classifies the image correctly and no
-    attack made it misclassify it; `reached`: the largest distance of a candidate from the center of its ball, NaN where
+    attack made it misclassify it; `reached`: the largest distance of a candidate from the center of its ball, NaN if
     no attack has one.
     """
     columns = ["file", "was_correct", "is_error", "from_center"]

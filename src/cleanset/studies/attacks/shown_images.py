@@ -59,7 +59,7 @@ class SheetImages:
     """The class table of the images."""
 
     groups: Groups | None
-    """The groups that the model distinguishes; None where it has all classes."""
+    """The groups that the model distinguishes; None if it has all classes."""
 
     report: Path
     """The folder that copies are written below."""

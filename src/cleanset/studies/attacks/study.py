@@ -116,7 +116,7 @@ class WrappedModel(Section):
         return self
 
     def two_groups(self, classes: ClassTable) -> Groups | None:
-        """The groups of class indices; None where the model has all classes."""
+        """The groups of class indices; None if the model has all classes."""
         return None if self.groups is None else Groups.of(self.groups, classes)
 
     def text(self) -> str:

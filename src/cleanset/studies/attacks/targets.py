@@ -110,7 +110,7 @@ class Target:
     """What is around the model; None for a model of the edition or a further one."""
 
     groups: Groups | None = None
-    """The groups that it distinguishes; None where it has all classes."""
+    """The groups that it distinguishes; None if it has all classes."""
 
     searched: nn.Module | None = None
     """The network that searches ask, where it is another than the model's."""

@@ -43,7 +43,7 @@ class Candidate:
     """SHA-256 of its PNG."""
 
     png: str | None = None
-    """The PNG in base64, if it breaks the image; None where the file is elsewhere."""
+    """The PNG in base64, if it breaks the image; None if the file is elsewhere."""
 
 
 class WarningRecord(BaseModel):

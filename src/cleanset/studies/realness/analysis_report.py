@@ -105,7 +105,7 @@ def analyse_files(
 
 
 def analysis_json(analysis: Analysis) -> str:
-    """All numbers, rounded to REPORT_DIGITS; degrees of freedom are null where they are infinite."""
+    """All numbers, rounded to REPORT_DIGITS; degrees of freedom are null if they are infinite."""
     return json.dumps(_rounded(content(analysis)), indent=2)
 
 

@@ -149,7 +149,7 @@ class _Answered:
 
     @property
     def view(self) -> View | None:
-        """What the screen showed; None where any part was left out."""
+        """What the screen showed; None if any part was left out."""
         sizes = (self.shown_width, self.shown_height, self.window_width, self.window_height)
         if self.pixel_ratio is None or None in sizes:
             return None

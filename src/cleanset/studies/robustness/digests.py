@@ -340,7 +340,7 @@ class ShownPixels:
         return {ChangeName(file, change, int(step)): digest for digest, file, change, step in named}
 
     def taken(self) -> TakenDigests | None:
-        """The shards for digests that are taken while models are shown the images; None where all are stored."""
+        """The shards for digests that are taken while models are shown the images; None if all are stored."""
         return None if self.stored() is not None else TakenDigests(self.run.shards(self._folder))
 
     def finish(self) -> dict[ChangeName, str]:

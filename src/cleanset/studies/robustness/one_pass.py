@@ -79,7 +79,7 @@ class ShownShard:
     """The problems of models that failed at this shard."""
 
     digests: Mapping[ChangeName, str]
-    """By image; empty where they are not wanted."""
+    """By image; empty if they are not wanted."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -325,7 +325,7 @@ class _Block:
     """The images by the length of their side, in the order of the task's ids; for generated ones, it is 224."""
 
     digests: Mapping[ChangeName, str]
-    """By image; empty where they are not wanted."""
+    """By image; empty if they are not wanted."""
 
     def batches(self, wanted: Sequence[ChangeName], side: int, batch_size: int) -> Iterator[PixelBatch]:
         """Some of the images in batches, filled up with zeros as `SharedBatches` has it."""

@@ -114,7 +114,7 @@ class _Counted:
         return {family.name: self.opened.plan(family) for family in families}
 
     def work(self, family: Family, change: ChangePlan | None, name: str) -> Work:
-        """The answers of a model to a family; `change`: None where the study has no images yet."""
+        """The answers of a model to a family; `change`: None if the study has no images yet."""
         opened = self.opened
         work = Work(name=family.name, model=name)
         if opened.is_study:

@@ -85,7 +85,7 @@ MIN_REFERENCE_SUM = 10
 
 
 def ratio_to(reference: Sampled, own: Sampled, answers: float) -> Sampled:
-    """A mean over answers relative to a reference's; NaN where the reference's sum is below MIN_REFERENCE_SUM.
+    """A mean over answers relative to a reference's; NaN if the reference's sum is below MIN_REFERENCE_SUM.
 
     `answers`: how many the reference's mean is of; infinitely many for a published one, which need only be above 0.
     """

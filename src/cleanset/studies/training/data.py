@@ -151,7 +151,7 @@ def run(study: TrainingStudy) -> None:
 
     With `held_out: sets`, images in a finished set and their groups are left out. Near-duplicates among your own
     images are kept together. Raises CleansetError for an image of the edition, one that cannot be read, one that is
-    there twice, a mask that does not fit, a mask that is missing where a run segments, and a class with fewer images
+    there twice, a mask that does not fit, a mask that is missing if a run segments, and a class with fewer images
     than folds.
     """
     # not those of an earlier run, which may have been of other images

@@ -98,7 +98,7 @@ def task_of(data: FoldData) -> "Classification | Segmentation":
 
 @contextmanager
 def deterministic(threads: int) -> Iterator[None]:
-    """Compute with that number of threads, and with nothing that differs from run to run where torch has a way.
+    """Compute with that number of threads, and with nothing that differs from run to run if torch has a way.
 
     Interpolation on a GPU has no such way back; torch then warns.
     """

@@ -49,7 +49,7 @@ def history_rows(runs: Iterable[FinishedRun]) -> pd.DataFrame:
 def final_values(runs: Iterable[FinishedRun], rows: pd.DataFrame) -> pd.DataFrame:
     """The last value of each measure and part, smoothed and raw, and its place, from `history_rows` of the runs.
 
-    `chosen`: the epoch whose weights are kept; `value_of_chosen`: NaN where it was not measured then. Raises
+    `chosen`: the epoch whose weights are kept; `value_of_chosen`: NaN if it was not measured then. Raises
     CleansetError for a chosen epoch that is not there.
     """
     chosen = []

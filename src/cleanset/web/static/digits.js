@@ -9,7 +9,7 @@
   // Whether a key types something; on some layouts two characters, or a mark that joins the letter before.
   globalThis.isTextKey = (key) => [...key].length === 1 || /[^\x00-\x7f]/.test(key);
 
-  // The digit that a key has at its place, whatever the layout types there; undefined where it has none. Without Num
+  // The digit that a key has at its place, whatever the layout types there; undefined if it has none. Without Num
   // Lock, the numbers are arrows.
   globalThis.digitAtPlace = ({ key, code = "" }) =>
     isTextKey(key) || isUnknownKey(key) ? /^(?:Digit|Numpad)([0-9])$/.exec(code)?.[1] : undefined;

@@ -21,7 +21,7 @@ function digitOf(key) {
 
 let isForeign = false; // whether the letters of the layout are of another alphabet: its other keys at their places, too
 // What a key stands for: `name`, a Latin letter in small, a sign, or the name of a key; and `digit`, which the key has at
-// its place, whatever the layout types there: null where it has none.
+// its place, whatever the layout types there: null if it has none.
 export function meaningOf({ key, code = "", shiftKey = false }) {
   const letter = letterAt(code);
   if (letter && isText(key) && /[\p{L}\p{M}]/u.test(key)) isForeign = !/^[a-z]$/i.test(key);

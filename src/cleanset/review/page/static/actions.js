@@ -15,7 +15,7 @@ export const REPEATED = barekeys(BINDINGS.filter(({ repeats }) => repeats));
 // Keys with a name that are the page's, or edit text; others are the browser's.
 export const NAMED = new Set([...barekeys(BINDINGS)].filter((key) => /^[A-Z][A-Za-z]+$/.test(key)).concat("Delete"));
 
-// The binding of a key in a mode, with what is held with it if that makes a difference; undefined where it has none.
+// The binding of a key in a mode, with what is held with it if that makes a difference; undefined if it has none.
 export function actionOf(mode, { name, shift = false, ctrl = false }) {
   const held = (shift && byKey.get(`${mode} Shift+${name}`)) || (ctrl && byKey.get(`${mode} Ctrl+${name}`));
   return held || (ctrl ? undefined : byKey.get(`${mode} ${name}`));

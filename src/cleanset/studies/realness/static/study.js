@@ -186,7 +186,7 @@
   }
 
   // Takes an answer once all images of the trial were in sight for the set time. Resolves to the time since when; to
-  // nothing where another page has come meanwhile, which alone may then be answered.
+  // nothing if another page has come meanwhile, which alone may then be answered.
   async function seen(trial, next) {
     bringUp(NEEDED[trial.kind], { seen: false });
     const mine = current;

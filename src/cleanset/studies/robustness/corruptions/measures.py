@@ -62,7 +62,7 @@ ALEXNET_CLEAN_ERROR = 0.43478
 def relative_to(
     own: Mapping[str, Sampled], reference: Mapping[str, Sampled], answers: float, unchanged: Sequence[Sampled] = ()
 ) -> dict[str, Sampled]:
-    """CE by corruption, of mean errors over the five severities; NaN where the reference makes too few errors.
+    """CE by corruption, of mean errors over the five severities; NaN if the reference makes too few errors.
 
     `answers`: how many answers a mean of the reference is of, infinitely many for published errors. `unchanged`: the
     errors on unchanged images, the model's and the reference's; with them it is relative CE, of the errors beyond.
@@ -286,7 +286,7 @@ MIN_MODELS = 2
 def effective_robustness(
     clean: Sampled, shifted: Sampled, line: Sequence[tuple[Sampled, Sampled]], answers: tuple[int, int]
 ) -> Sampled:
-    """Accuracy under shift minus the line's, in shares, from errors; NaN where the line is not defined.
+    """Accuracy under shift minus the line's, in shares, from errors; NaN if the line is not defined.
 
     `clean` and `shifted` are the model's errors, `line` the errors of the models that the line is fitted to. `answers`:
     how many answers a clean and a shifted error are of. An accuracy of 0 or 1, whose logit is infinite, is moved by

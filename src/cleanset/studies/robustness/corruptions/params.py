@@ -31,7 +31,7 @@ class CorruptionEntry(Section):
     """The group that params may name in its place."""
 
     amounts: Annotated[list[float], Field(min_length=len(SEVERITIES), max_length=len(SEVERITIES))] | None
-    """Its amounts at the severities; None where these are next to the computation."""
+    """Its amounts at the severities; None if these are next to the computation."""
 
     effect: Annotated[str, Field(min_length=1)]
     """What it does to an image, in words."""

@@ -27,7 +27,7 @@ NAN = float("nan")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A level of a factor compared with its baseline; NaN where images do not determine it."""
+    """A level of a factor compared with its baseline; NaN if images do not determine it."""
 
     factor: str
     """`model`, `scenario` or `class_index`."""
@@ -53,7 +53,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The F test of a factor; NaN where images do not determine it."""
+    """The F test of a factor; NaN if images do not determine it."""
 
     source: str
     """`model`, `scenario` or `class_index`."""

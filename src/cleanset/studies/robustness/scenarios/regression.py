@@ -167,7 +167,7 @@ def _without_rounding(fit: Fit, observed: Floats) -> Fit:
 
 
 def _anova(design: Design, fit: Fit, residual_ss: float) -> pd.DataFrame:
-    """The analysis of variance: source, ss, df, ms, f, p; NaN where a row has none."""
+    """The analysis of variance: source, ss, df, ms, f, p; NaN if a row has none."""
     from scipy import stats
 
     factor_df = [len(levels) - 1 for levels in design.levels]

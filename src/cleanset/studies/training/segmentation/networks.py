@@ -167,7 +167,7 @@ def _from_library(kind: Callable[..., nn.Module], **fixed: object) -> Callable[.
         if encoder.startswith("swin"):
             # else the size of images is fixed
             options = {"strict_img_size": False, **options}
-        # the library asks for None where weights are new
+        # the library asks for None if weights are new
         weights = True if pretrained else None
         return kind(f"tu-{encoder}", encoder_weights=weights, classes=labels, **fixed, **options)
 

@@ -18,7 +18,7 @@ SHEET_COLUMNS: Final = ("scenario", "place", "number", "file", "class_index", "i
 """The columns of sheets.csv: `place` is best or worst, `number` counts from 1, `tile` is a file next to it."""
 
 IMAGE_COLUMNS: Final = ("scenario", "file", "class_index", "iou")
-"""The columns of the table of images; `iou` covers the image's own class, NaN where it is nowhere."""
+"""The columns of the table of images; `iou` covers the image's own class, NaN if it is nowhere."""
 
 BEST = "best"
 WORST = "worst"
