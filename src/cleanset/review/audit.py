@@ -289,8 +289,8 @@ def sentences(result: AuditResult) -> Iterator[str]:
     if result.at_most is not None and result.seen:
         if result.corrected is None or result.sensitivity is None:
             yield (
-                "This takes it that the auditors miss nothing: none of them has judged a flawed gold item, so that it "
-                "cannot be corrected for what they miss."
+                "This assumes that the auditors miss nothing: none of them has judged a flawed gold item, so it cannot "
+                "be corrected for misses."
             )
         else:
             yield (
@@ -305,8 +305,8 @@ def sentences(result: AuditResult) -> Iterator[str]:
         )
     if result.left or result.came:
         yield (
-            f"The set has changed since: {result.left:,} images found to be flawed were taken out, and {result.came:,} "
-            "that came count as flawed."
+            f"The set has changed since: {result.left:,} images found to be flawed were removed, and {result.came:,} "
+            "new ones count as flawed."
         )
 
 

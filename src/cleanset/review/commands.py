@@ -55,7 +55,8 @@ def audit(
         typer.Option("--reviewer", help="Reviewers of the drawn images; without it, images are only drawn."),
     ] = None,
     kind: Annotated[
-        bool | None, typer.Option("--open/--fixed", help="Whether more may be drawn later.", show_default="fixed")
+        bool | None,
+        typer.Option("--open/--fixed", help="Allow more draws later, or fix their number.", show_default="fixed"),
     ] = None,
     model: Annotated[str | None, typer.Option(help="The model of the set, such as standard.")] = None,
     seed: Annotated[str | None, typer.Option(help="Seed of the order of drawing.", show_default="1")] = None,

@@ -146,17 +146,17 @@ class Guard:
     def _wrong_place(self, scope: Scope, headers: Headers) -> str | None:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or (self._hosts is not None and hosts[0].lower() not in self._hosts):
-            return "The server does not know itself by this address (unknown Host)."
+            return "This server does not accept this address (unknown Host)."
         origins = headers.getlist("origin")
         if any(origin.lower() not in (f"http://{hosts[0].lower()}", self._public) for origin in origins):
-            return "Only the page itself may ask (another Origin)."
+            return "Only the page itself may send requests (another Origin)."
         if scope["type"] == "websocket" and not origins:
-            return "Only the page itself may ask (no Origin)."
+            return "Only the page itself may send requests (no Origin)."
         site = headers.get("sec-fetch-site", "none")
         is_page = scope.get("path") in ("/", *(f"/{person}/" for person in self._people))
         opened = is_page and headers.get("sec-fetch-mode") == "navigate"
         if site not in _FROM_HERE and not (opened and headers.get("sec-fetch-dest") == "document"):
-            return "Only the page itself may ask (another site asked)."
+            return "Only the page itself may send requests (sent by another site)."
         return None
 
     def _of_somebody(self, scope: Scope, headers: Headers) -> Response | None:
@@ -196,7 +196,7 @@ class Guard:
         return _page(
             "This address does not open the page",
             f"<p>{html.escape(problem)}</p><p>Please open the whole link that you were sent, up to its last character. "
-            "If it is refused again, ask whoever sent it for the new one: it is printed where "
+            "If it is refused again, ask the sender for the new link, which is printed where "
             f"<code>{html.escape(self._command)}</code> was started.</p>",
         )
 
