@@ -14,13 +14,13 @@ MAX_LINE = 600
 
 _ROOM = "expected room for it: free some space, or name a folder on another disk"
 _NO_LOCKS = "expected a file system with locks: name a folder on another disk, or mount this one with locks"
-_UNWRITABLE = "expected a place that can be written: name another folder"
+_UNWRITABLE = "expected a writable folder: choose another one"
 _REMEDIES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _ROOM),
     **dict.fromkeys((errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP), _NO_LOCKS),
     errno.EIO: "expected a disk without faults: copy the readable files to another one",
     errno.EROFS: _UNWRITABLE,
-    errno.ENOENT: "expected a file or folder that is there: restore it, or name another",
+    errno.ENOENT: "expected an existing file or folder: restore it, or choose another",
     errno.EACCES: "expected a file or folder that you may use: change its permissions, or name another",
 }
 

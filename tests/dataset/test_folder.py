@@ -139,10 +139,10 @@ def test_rows_that_are_moved_against_the_folders(tmp_path: Path, capsys: pytest.
     said = f"{table}: gives {{}} of 13 images in folders of classes another class than the folder's: {{}}; the table "
     moved = [*right[1:], "fox", "cat", "dog"]
     expected = said.format(2, "cat/3.jpg (dog), dog/3.jpg (fox)")
-    assert notices(moved) == expected + "counts: are its rows moved?\n"
+    assert notices(moved) == expected + "is used: check whether its rows are shifted\n"
     assert notices([*right, "cat", "dog"]) == ""
     of_three = said.format(3, "cat/3.jpg (dog), dog/3.jpg (fox), misc/cat/9.jpg (dog)")
-    assert notices([*right[1:], "fox", "dog", "dog"]) == of_three + "counts: are its rows moved?\n"
+    assert notices([*right[1:], "fox", "dog", "dog"]) == of_three + "is used: check whether its rows are shifted\n"
 
 
 def test_a_table_with_names_in_another_unicode_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

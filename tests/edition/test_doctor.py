@@ -116,7 +116,7 @@ class TestLocks:
         whole = lock.read_text()
         for end in range(0, len(whole), 71):
             lock.write_text(whole[:end])
-            assert repair_locks(edition) == [f"{lock}: empty or cut off, put back from git"], whole[:end]
+            assert repair_locks(edition) == [f"{lock}: empty or cut off, restored from git"], whole[:end]
             assert lock.read_text() == whole
         assert run(edition, "dvc", "status").stdout == "Data and pipelines are up to date.\n"
         assert repair_locks(edition) == []
@@ -126,7 +126,7 @@ class TestLocks:
         assert repair_locks(edition) == []
         lock.write_text("")
         copy = edition / ".dvc/tmp/whole/dvc.lock"
-        assert repair_locks(edition) == [f"{lock}: empty or cut off, put back from {copy}"]
+        assert repair_locks(edition) == [f"{lock}: empty or cut off, restored from {copy}"]
         assert lock.read_text() == newer
 
     def test_an_older_commit_is_no_cut_lock(self, edition: Path) -> None:
@@ -174,7 +174,7 @@ class TestLocks:
             assert copy.read_bytes() == lock.read_bytes()
             copy.write_bytes(content)
             lock.write_bytes(b"")
-            assert repair_locks(edition) == [f"{lock}: empty or cut off, put back from git"]
+            assert repair_locks(edition) == [f"{lock}: empty or cut off, restored from git"]
 
     @pytest.mark.long
     def test_a_newer_lock_that_was_cut_is_kept_beside(self, edition: Path) -> None:
@@ -184,7 +184,7 @@ class TestLocks:
         at = newer.index("  one:\n") - 40
         lock.write_text(newer[:at])
         (done,) = repair_locks(edition)
-        assert done.startswith(f"{lock}: empty or cut off, put back from ")
+        assert done.startswith(f"{lock}: empty or cut off, restored from ")
         assert done.endswith("; the damaged file, perhaps newer, is dvc.lock.damaged")
         assert (lock.read_text(), (edition / "dvc.lock.damaged").read_text()) == (older, newer[:at])
         assert repair_locks(edition) == []
@@ -252,7 +252,7 @@ class TestRot:
         assert (findings.repaired, findings.rotten, findings.unchecked, findings.leftovers) == ([], [], [], [])
         # in the cache two lists and three files (many/a is `one`), counted/bytes for DVC's runs; in the workspace four
         assert findings.hashed == 2 + 3 + 4
-        assert as_text(findings) == "files hashed: 9, with other bytes than dvc.lock says: 0"
+        assert as_text(findings) == "files hashed: 9, different from dvc.lock: 0"
 
     @pytest.mark.parametrize("quick", [True, False])
     def test_links_to_nothing_are_removed(self, edition: Path, quick: bool) -> None:
@@ -330,7 +330,7 @@ class TestRot:
             "run dvc fetch many and then this command again, or recompute the output: rm -r many && dvc repro -f -s "
             "many"
         )
-        assert last.endswith("with other bytes than dvc.lock says: 0")
+        assert last.endswith("different from dvc.lock: 0")
         run(edition, "dvc", "fetch", "many")
         again = examine(edition, quick=False)
         assert again.unchecked == []
@@ -342,7 +342,7 @@ class TestRot:
         for name in ("many", "counted"):
             object_of(edition, name).unlink()
         findings = examine(edition, quick=False)
-        assert as_text(findings) == "files hashed: 5, with other bytes than dvc.lock says: 0"
+        assert as_text(findings) == "files hashed: 5, different from dvc.lock: 0"
         flip(edition / "counted/bytes")
         (rotten,) = examine(edition, quick=False).rotten
         expected = object_of(edition, "counted")
@@ -387,7 +387,7 @@ class TestRot:
         assert found["rotten"][0]["repair"] == "rm -r one && dvc checkout one"
         (edition / "dvc.lock").write_text("")
         done = run(edition, "cleanset", "doctor", "--quick")
-        assert done.stdout == "dvc.lock: empty or cut off, put back from .dvc/tmp/whole/dvc.lock\n"
+        assert done.stdout == "dvc.lock: empty or cut off, restored from .dvc/tmp/whole/dvc.lock\n"
         assert run(edition, "cleanset", "doctor", "--quick").stdout == ""
         shutil.rmtree(edition / ".dvc")
         assert run(edition, "cleanset", "doctor", check=False).stderr == (

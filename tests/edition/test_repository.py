@@ -112,7 +112,7 @@ def test_on_a_terminal_it_asks(
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     edition_command(monkeypatch, tmp_path / "mine")
-    assert asked == ["mine: not in a git repository, so its history is not kept. Begin one (git init)?"]
+    assert asked == ["mine: not in a git repository, so its history is not kept. Create one (git init)?"]
     assert (tmp_path / "mine" / ".git").exists() == begun
 
 

@@ -81,8 +81,8 @@ def test_exchanged_classes_are_reported() -> None:
     prediction_of = {**{index: index for index in range(12)}, 2: 3, 3: 2}
     found = OtherNumbering(prediction_of=prediction_of, images=240, correct=231, correct_before=192)
     assert in_other_order(found, TWELVE) == (
-        "its classes are probably numbered otherwise, or labels are exchanged: 2 of 12 renumbered to fit half of the "
-        "images, 10 as 11, 11 as 10; 96.25 % of the others are correct so, 80.00 % in the order of classes.tsv"
+        "its classes are probably numbered differently, or labels are swapped: 2 of 12 renumbered to fit half of the "
+        "images, 10 as 11, 11 as 10; 96.25 % of the others are then correct, 80.00 % in the order of classes.tsv"
     )
 
 
@@ -98,8 +98,8 @@ def draw_numbered(folder: Path, each: int) -> None:
 
 
 REFUSAL = (
-    "its classes are probably numbered otherwise, or labels are exchanged: 10 of 12 renumbered to fit half of the "
-    'images, in the order of the numbers ("natural"); 100.00 % of the others are correct so, 16.67 % in the order of '
+    "its classes are probably numbered differently, or labels are swapped: 10 of 12 renumbered to fit half of the "
+    'images, in the order of the numbers ("natural"); 100.00 % of the others are then correct, 16.67 % in the order of '
     "classes.tsv; a callable returns the order of its outputs as a third value: the keys of the classes, or "
     '"natural", as cleanset docs own_model describes'
 )

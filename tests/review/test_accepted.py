@@ -444,7 +444,7 @@ def test_a_table_of_labels_comes_in_later_and_once_more(folder: Path) -> None:
         copied = "../new.csv: copied to labels.csv, which dataset.labels of params.yaml and the deps of preprocess name"
         others = (
             "../new.csv: gives 2 of 6 images in folders of classes another class than the folder's: "
-            f"cat/{moved} (dog), dog/{moved} (cat); the table counts: are its rows moved?"
+            f"cat/{moved} (dog), dog/{moved} (cat); the table is used: check whether its rows are shifted"
         )
         assert (code, printed.splitlines()) == (0, ["no image has changed", copied, others])
         assert (edition.folder / "labels.csv").read_bytes() == table.read_bytes()

@@ -311,7 +311,7 @@ def test_the_corrected_table(edition: Edition) -> None:
     own_edition.review(edition, "ada", others)
     assert run(edition, "review", "relabel", "labels.csv") == (
         0,
-        "labels.csv: 1 of 8 labels corrected; of wrong class, but not of one named class: dog/3.png\n",
+        "labels.csv: 1 of 8 labels corrected; wrong class, but no single correct class: dog/3.png\n",
     )
     assert (edition.folder / "labels.csv").read_text() == (
         "file,class\ncat/0.png,cat\ncat/1.png,cat\ncat/2.png,cat\ncat/3.png,dog\n"
@@ -330,7 +330,7 @@ def test_reviewers_who_name_different_classes_and_the_board(edition: Edition) ->
     own_edition.review(edition, "board", {"cat/3.png": wrong | {"note": "a fox"}} | NOTED)
     assert run(edition, "review", "relabel", "labels.csv") == (
         0,
-        "labels.csv: 0 of 8 labels corrected; of wrong class, but not of one named class: cat/3.png\n",
+        "labels.csv: 0 of 8 labels corrected; wrong class, but no single correct class: cat/3.png\n",
     )
 
 

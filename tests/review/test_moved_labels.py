@@ -70,7 +70,7 @@ def test_before_and_after(change: Callable[[Path], dict[str, str]], edition: Edi
     said = accept(edition, None).splitlines()
     assert said[1:] == [
         "4 of 4 verdicts carried over",
-        f"{labels}: {moved} images have another name now, which the edition's table has instead",
+        f"{labels}: {moved} images were renamed; the edition's table has the new names",
     ]
     rows = [line.split(",", 1) for line in GROUPS.splitlines()[1:]]
     expected = sorted(f"{names[name]},{rest}" for name, rest in rows)
@@ -88,7 +88,7 @@ def test_a_table_that_was_corrected_before_the_images_moved(edition: Edition, tm
     said = accept(edition, None, tables=NewTables(labels=corrected)).splitlines()
     assert said[1:] == [
         "3 of 4 verdicts carried over; not 1 (image not in the class)",
-        f"{corrected}: 4 images have another name now, which the edition's table has instead",
+        f"{corrected}: 4 images were renamed; the edition's table has the new names",
         f"{corrected}: copied to labels.csv, which dataset.labels of params.yaml and the deps of preprocess name",
     ]
     preprocess.run(edition)

@@ -98,7 +98,7 @@ def test_what_is_noted(end: Callable[[Outputs], Outputs], classes: int, expected
     assert note is not None
     assert note.startswith(f"net: {expected}")
     assert note.endswith(
-        "likely no logits, so that confidences say nothing, nor accuracy unless the largest is the prediction"
+        "probably not logits: confidences mean nothing, nor does accuracy unless the largest output is the prediction"
     )
 
 

@@ -30,7 +30,7 @@ NO_IMAGE = (
     "that has them, such as val in it"
 )
 REGULAR = "expected a regular file: name another, or copy the content into one"
-THERE = "expected a file or folder that is there: restore it, or name another"
+THERE = "expected an existing file or folder: restore it, or choose another"
 LARGE = "expected at most 67,108,864: take the official file"
 
 

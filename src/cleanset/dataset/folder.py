@@ -199,7 +199,7 @@ def _in_other_folders(class_by_id: Mapping[str, str], where: str) -> Iterator[st
     if others:
         yield (
             f"{where}: gives {len(others):,} of {len(by_folder):,} images in folders of classes another class than the "
-            f"folder's: {join_names(others)}; the table counts: are its rows moved?"
+            f"folder's: {join_names(others)}; the table is used: check whether its rows are shifted"
         )
 
 

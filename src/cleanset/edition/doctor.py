@@ -47,7 +47,7 @@ class Out:
 
 @dataclass(frozen=True, slots=True)
 class Rotten:
-    """A file with other bytes than dvc.lock says, and the commands that bring the right ones back."""
+    """A file different from dvc.lock, and the commands that bring the right ones back."""
 
     path: Path
     found: str
@@ -87,7 +87,7 @@ class Findings:
     """Number of files hashed; None in the quick form."""
 
     rotten: list[Rotten] = field(default_factory=list)
-    """Files with other bytes than dvc.lock says: cached ones first, each by path."""
+    """Files different from dvc.lock: cached ones first, each by path."""
 
     unchecked: list[Unchecked] = field(default_factory=list)
     """Folders that differ, in a file that only DVC's missing list would name."""
@@ -150,7 +150,7 @@ def as_text(findings: Findings) -> str:
     ]
     lines += [f"{path}: left over from a run that was killed; may be removed" for path in findings.leftovers]
     if findings.hashed is not None:
-        lines.append(f"files hashed: {findings.hashed}, with other bytes than dvc.lock says: {len(findings.rotten)}")
+        lines.append(f"files hashed: {findings.hashed}, different from dvc.lock: {len(findings.rotten)}")
     return "\n".join(map(one_line, lines))
 
 

@@ -67,7 +67,7 @@ def _repair(lock: Path, copy: Path) -> list[str]:
         write_text(lock.with_name(f"{lock.name}.damaged"), text)
         kept = f"; the damaged file, perhaps newer, is {lock.name}.damaged"
     write_text(lock, newest)
-    return [f"{lock}: empty or cut off, put back from {origin}{kept}"]
+    return [f"{lock}: empty or cut off, restored from {origin}{kept}"]
 
 
 def _is_cut(text: str) -> bool:

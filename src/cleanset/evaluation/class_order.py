@@ -75,9 +75,9 @@ def in_other_order(found: OtherNumbering, classes: ClassTable) -> str:
             [f"{classes.keys[one]} as {classes.keys[other]}" for one, other in moved.items()], SHOWN_MOVES
         )
     return (
-        f"its classes are probably numbered otherwise, or labels are exchanged: {len(moved):,} of {len(classes):,} "
-        f"renumbered to fit half of the images, {how}; {percent(found.correct / found.images)} of the others "
-        f"are correct so, {percent(found.correct_before / found.images)} in {order_in_words(classes)}"
+        f"its classes are probably numbered differently, or labels are swapped: {len(moved):,} of {len(classes):,} "
+        f"renumbered to fit half of the images, {how}; {percent(found.correct / found.images)} of the others are then "
+        f"correct, {percent(found.correct_before / found.images)} in {order_in_words(classes)}"
     )
 
 

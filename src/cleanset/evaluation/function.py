@@ -324,7 +324,7 @@ def predict(
     batch_size: int,
 ) -> tuple[pd.DataFrame, dict[str, JsonValue]]:
     """The predictions of a model, and a record: whether its first batch gives the same logits again, and among other
-    images (`deterministic`), and a note on outputs that are likely no logits (`outputs`).
+    images (`deterministic`), and a note on outputs that are probably not logits (`outputs`).
 
     Logits are ranked in float64 as `cleanset evaluate` ranks them. Raises CleansetError, naming the model, for an
     exception of the model or the transform, and for a model that does not give finite logits, one for each class, for

@@ -4,7 +4,7 @@
 
 - the network, a torch.nn.Module, maps pixels in [0, 1], float of shape (n, 3, size, size), red first, to logits of
   shape (n, classes), 1,000 of ImageNet, finite, in the order of the class indices. Normalisation is inside it. It is
-  computed in float64, unless --precision says otherwise, so constants belong into its parameters or buffers. It is set
+  computed in float64, unless --precision says otherwise, so constants belong in its parameters or buffers. It is set
   to evaluation.
 - the preprocessing is the name of one of this project (keras256, Res256Crop224, or timm-<filter>-<resize>-<size>, such
   as timm-bicubic-235-224), or a callable that maps a PIL image in mode RGB to pixels, uint8 of shape (3, size, size),

@@ -63,7 +63,7 @@ def accept(
 
     `scores`: a new table of scores, in place of the one that was brought. `card`: a card.yaml, which is copied into
     params.yaml. `tables`: labels and names, which are copied into the edition, and which its pipeline then depends on.
-    `renamed`: classes that have another name now. Returns a summary of the changes. Raises CleansetError while DVC is
+    `renamed`: renamed classes. Returns a summary of the changes. Raises CleansetError while DVC is
     running there, if the edition is of ImageNet's images, has no images.sha256, if brought scores are of other images
     than today's, and if a class with verdicts seems to have another name.
     """
@@ -114,7 +114,7 @@ def accept(
     contents = {key: read_bytes(path) for key, path in given.items()}
     if moved and labels is not None:
         contents["labels"] = labels_text(found).encode()
-        said.append(f"{labels}: {len(moved):,} images have another name now, which the edition's table has instead")
+        said.append(f"{labels}: {len(moved):,} images were renamed; the edition's table has the new names")
     for key, bytes_of_table in contents.items():
         said += _bring_table(edition, key, bytes_of_table, given.get(key))
     if duplicates is not None:

@@ -162,4 +162,4 @@ def write_corrected(edition: Edition, path: Path) -> str:
     ]
     write_csv(path, LABEL_COLUMNS if groups else LABEL_COLUMNS[:-1], rows)
     told = f"{path}: {len(correct)} of {len(rows)} labels corrected"
-    return f"{told}; of wrong class, but not of one named class: {first_names(unnamed, 5)}" if unnamed else told
+    return f"{told}; wrong class, but no single correct class: {first_names(unnamed, 5)}" if unnamed else told

@@ -79,7 +79,7 @@ NOTES = {
     "positive": "all outputs are from 0 upwards, as of softplus, exponentials, a sigmoid in percent or distances",
     "norm": "the outputs of every image have the same norm, as standardised ones have",
 }
-"""What is likely no logits, in words, by hypothesis; the first that holds is the note."""
+"""Outputs that are probably not logits, in words, by hypothesis; the first that holds is the note."""
 HYPOTHESES: dict[str, Callable[[Floats], bool | np.bool_]] = {
     "probabilities": are_probabilities,
     "log-probabilities": are_log_probabilities,
@@ -96,7 +96,9 @@ HYPOTHESES: dict[str, Callable[[Floats], bool | np.bool_]] = {
 """What rows alone show about answers; the other checks compare all rows with the first."""
 OF_SIGNS = {"unit", "constant", "negative", "positive"}
 """The hypotheses that zeros for most classes fulfil."""
-CONSEQUENCE = "likely no logits, so that confidences say nothing, nor accuracy unless the largest is the prediction"
+CONSEQUENCE = (
+    "probably not logits: confidences mean nothing, nor does accuracy unless the largest output is the prediction"
+)
 
 
 @dataclass(eq=False)

@@ -328,7 +328,7 @@ def _begins_git(folder: Path, wanted: bool | None) -> bool:
         return False
     if wanted is not None or which("git") is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return bool(wanted)
-    return typer.confirm(f"{folder}: not in a git repository, so its history is not kept. Begin one (git init)?", True)
+    return typer.confirm(f"{folder}: not in a git repository, so its history is not kept. Create one (git init)?", True)
 
 
 def _new_names(answers: list[str], *, apply: bool) -> "RenamedClasses":

@@ -80,7 +80,7 @@ def test_a_cache_that_can_only_be_read(
         assert refused(publisher.url, "standard") == f"{disk}/new/cache: Read-only file system; {TO_DO}"
         monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))
         assert refused(publisher.url, "standard", "--out", str(disk / "out")) == (
-            f"{disk}/out: Read-only file system; expected a place that can be written: name another folder"
+            f"{disk}/out: Read-only file system; expected a writable folder: choose another one"
         )
 
 

@@ -103,7 +103,7 @@ def _card(name: str, results: ResultFile) -> str:
         card = found.card
         of = f"{counted(card.images.count, 'image')} of {counted(card.classes.of_images, 'class')}"
         lines.append(
-            f"- {card.measured} on {of}, comparability card `{card.digest}`: only numbers of the same card belong into "
+            f"- {card.measured} on {of}, comparability card `{card.digest}`: only numbers of the same card belong in "
             "one ranking (`cleanset compare`)"
         )
         metrics = list(_metrics(measured, found.models.get(name, {})))

@@ -44,8 +44,8 @@ class Found:
     problems: dict[tuple[str, str], str] = field(default_factory=dict)
     """By attack and model what prevented a run."""
     notes: dict[str, list[str]] = field(default_factory=dict)
-    """By model what else its readers must know: answers that depend on more than the image, outputs that are likely no
-    logits."""
+    """By model what else its readers must know: answers that depend on more than the image, outputs that are probably
+    not logits."""
 
     def of_model(self, model: str) -> dict[str, pd.DataFrame]:
         """The results on a model, by attack."""

@@ -1,7 +1,7 @@
 """What `attacks evaluate` did on any models: its results, their comparability cards, notes, limits and paired tests.
 
 A threat model is one measurement: only accuracies under the same attacks with the same settings on the same images
-belong into one table. The content of attack_results.json, which `compare` reads, is made here.
+belong in one table. The content of attack_results.json, which `compare` reads, is made here.
 """
 
 import json

@@ -254,7 +254,7 @@ def _people(analysis: Analysis) -> list[str]:
 def _sizes(shown: ShownSizes) -> list[str]:
     """At which sizes the images were rated, if any are known."""
     if not shown.sizes:
-        return ["at which size images were shown is not known"]
+        return ["the size at which images were shown is not known"]
     sizes = ", ".join(f"{size} ({count:,} ratings)" for size, count in shown.sizes.items())
     unknown = f"; not known of {shown.unknown:,}" if shown.unknown else ""
     ratios = ", ".join(f"{ratio} ({count:,})" for ratio, count in shown.pixel_ratios.items())

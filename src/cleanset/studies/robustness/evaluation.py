@@ -71,7 +71,7 @@ class Evaluated:
     random: Collection[str]
     """The models whose answers depend on more than the image."""
     outputs: Sequence[str] = ()
-    """Notes on models whose outputs are likely no logits."""
+    """Notes on models whose outputs are probably not logits."""
     official: Collection[str] = ()
     """The families whose published benchmark was read as a whole."""
 
