@@ -190,7 +190,7 @@ def test_a_set_that_has_changed_since() -> None:
     assert (after.left, after.came, after.now) == (2, 3, 200)
     assert after.bound == (before.bound or 0) + 1
     *_, changed = sentences(after)
-    assert changed.startswith("The set has changed since: 2 images found to be flawed were taken out")
+    assert changed.startswith("The set has changed since: 2 images found to be flawed were removed")
     cropped = replace(plan, images=plan.images)
     assert result(cropped, votes_on(plan.draws), now=[SET[0]._replace(crop=(0, 0, 5, 5)), *SET[1:]]).came == 1
 
