@@ -33,7 +33,6 @@ class Miniature:
 
 TWO_CHANGES = '[(UNCHANGED, 0), ("contrast", 1)]'
 MINIATURES = {
-    "contest": Miniature("Processor seconds of a contest's log", ("300",)),
     "effort": Miniature("995 classes, three models, no verdict yet"),
     "engine": Miniature(
         "Images a second by the number of stand-in devices",
@@ -98,10 +97,8 @@ NOT_RUN = {
     "hints": "needs the photographs, and minutes",
     "masking": "needs the built sample",
 }
-LONG = {"contest"}
 EXHAUSTIVE = {"effort", "engine", "growth", "score", "waiting"}
 """These take more than six seconds of processor time each."""
-MARKS = {"long": LONG, "exhaustive": EXHAUSTIVE}
 
 
 def test_every_bench_has_a_miniature(repository: Path) -> None:
@@ -114,10 +111,7 @@ def test_every_bench_has_a_miniature(repository: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[getattr(pytest.mark, mark) for mark, of in MARKS.items() if name in of])
-        for name in MINIATURES
-    ],
+    [pytest.param(name, marks=pytest.mark.exhaustive if name in EXHAUSTIVE else ()) for name in MINIATURES],
 )
 def test_a_bench_runs_in_miniature(name: str, repository: Path, tmp_path: Path) -> None:
     miniature = MINIATURES[name]
