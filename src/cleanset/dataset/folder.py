@@ -68,9 +68,14 @@ def groups_texts(group_of: Mapping[str, str]) -> dict[str, str]:
     return {"groups": csv_text(_GROUP_COLUMNS, sorted(group_of.items()))} if group_of else {}
 
 
-def groups_of(text: str | None, where: str) -> dict[str, str]:
-    """The group of each image id in the text that goes with the table of the images; empty without one."""
-    rows = parse_rows(text, _GROUP_COLUMNS, dict[str, str], where, remedy="run dvc repro", is_own=True) if text else ()
+def groups_of(table: Path) -> dict[str, str]:
+    """The group of each image id in the text that goes with a table of images; empty without one."""
+    from cleanset.tables import text_of_table  # needs pyarrow, which a set's users may lack
+
+    text = text_of_table(table, "groups")
+    if not text:
+        return {}
+    rows = parse_rows(text, _GROUP_COLUMNS, dict[str, str], str(table), remedy="run dvc repro", is_own=True)
     return {cells["image_id"]: cells[GROUP] for _, cells in rows}
 
 

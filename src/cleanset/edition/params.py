@@ -17,6 +17,7 @@ from cleanset.errors import CleansetError, InputError, cut
 from cleanset.plumbing.validation import (
     DeviceText,
     EachOnce,
+    NonEmpty,
     Role,
     Section,
     Sha256,
@@ -397,7 +398,7 @@ def images_per_class_from_text(text: str) -> ImagesPerClass:
 class FurtherColumns(Section):
     """Further columns of the manifest, from a table with a line for each image."""
 
-    file: Annotated[str, Field(min_length=1)]
+    file: NonEmpty
     """A CSV file with the column `image` and those of `names`, relative to the edition's folder."""
 
     names: Annotated[list[Role], EachOnce, Field(min_length=1)]

@@ -7,11 +7,10 @@ need them, and the normalisation becomes the first step of the network.
 
 import copy
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-import torch
 from PIL import Image
 from torch import Tensor, nn
 
@@ -20,7 +19,7 @@ from cleanset.errors import InputError, raised
 from cleanset.evaluation.specs import GivenModel
 from cleanset.evaluation.user_model import PREPROCESSINGS, Returned, loaded_model, named, random_image
 from cleanset.images.preprocessing import PixelPlanes
-from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.models import LoadedModel, Normalise
 
 MAX_ROUNDING = 1e-3
 """Levels of 8 bits that pixels in 0..1 may be off whole ones: float16 is not exact."""
@@ -82,22 +81,6 @@ class CalledNetwork(nn.Module):
         return self.function(pixels * (self.high - self.low) + self.low)
 
 
-class Normalization(nn.Module):
-    """Normalize as a step of a network: less the mean, by the standard deviation of each color."""
-
-    mean: Tensor
-    std: Tensor
-
-    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
-        super().__init__()
-        for name, values in (("mean", mean), ("std", std)):
-            self.register_buffer(name, torch.as_tensor(values, dtype=torch.float64).reshape(-1, 1, 1))
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        """The normalized pixels."""
-        return (pixels - self.mean.to(pixels.dtype)) / self.std.to(pixels.dtype)
-
-
 def split(transform: Callable[..., object]) -> tuple[Callable[..., object], nn.Module | None]:
     """A transform without the Normalize that its Compose ends in, and that step for the network; None if it has none.
 
@@ -108,14 +91,14 @@ def split(transform: Callable[..., object]) -> tuple[Callable[..., object], nn.M
     if type(last).__name__ == "Normalize" and hasattr(last, "mean") and hasattr(last, "std"):
         before = copy.copy(transform)
         cast(Any, before).transforms = steps[:-1]
-        return before, Normalization(cast(Any, last).mean, cast(Any, last).std)
+        return before, Normalise(cast(Any, last).mean, cast(Any, last).std)
     if type(transform).__name__ == "ImageClassification" and hasattr(transform, "mean"):
         before = copy.deepcopy(transform)
         found: Any = transform
         # of three colors, as the preset has them
         cast(Any, before).mean = [0.0] * len(found.mean)
         cast(Any, before).std = [1.0] * len(found.std)
-        return before, Normalization(found.mean, found.std)
+        return before, Normalise(found.mean, found.std)
     return transform, None
 
 

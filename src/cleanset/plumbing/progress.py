@@ -93,13 +93,10 @@ def _rate(images_per_second: float, workers: int, waiting: float | None) -> str:
 
 
 @contextmanager
-def image_bar(total: int, text: str, workers: int = 1) -> Iterator[Callable[[int], None]]:
-    """A bar named `text`, and the function that moves it on by a number of images, which any thread may call.
-
-    It shows the rate, and the number of `workers` if there are several.
-    """
+def image_bar(total: int, text: str) -> Iterator[Callable[[int], None]]:
+    """A bar named `text` with the rate, and the function that moves it on by a number of images, from any thread."""
     with _bar(_rate_column()) as progress:
-        task = progress.add_task(text, total=total, workers=workers)
+        task = progress.add_task(text, total=total)
         yield lambda images: progress.advance(task, images)
 
 

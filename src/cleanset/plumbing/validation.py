@@ -195,6 +195,8 @@ ROLE_FORM = re.compile("[a-z][a-z0-9_]*")
 SHA256_FORM = re.compile("[0-9a-f]{64}")
 """The form of a SHA-256."""
 
+AtLeastOne = Annotated[int, Field(ge=1)]
+NonEmpty = Annotated[str, Field(min_length=1)]
 Role = Annotated[str, Field(pattern=f"^{ROLE_FORM.pattern}$", max_length=64)]
 Sha256 = Annotated[str, Field(pattern=f"^{SHA256_FORM.pattern}$")]
 _DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")

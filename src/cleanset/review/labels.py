@@ -25,7 +25,7 @@ from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Rejected
 from cleanset.selection.candidates import check_same_images
 from cleanset.statistics.formats import percent
-from cleanset.tables import INDEX, SCORES, read_table, text_of_table
+from cleanset.tables import INDEX, SCORES, read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def write_corrected(edition: Edition, path: Path) -> str:
                 correct[key[1]] = named.pop()
             else:
                 unnamed.append(key[1])
-    groups = groups_of(text_of_table(edition.index, "groups"), str(edition.index))
+    groups = groups_of(edition.index)
     rows = [
         (image_id, correct.get(image_id, classes.keys[labels[0]]), *([groups[image_id]] if groups else []))
         for image_id, labels in zip(index["image_id"], index["real_classes"], strict=True)

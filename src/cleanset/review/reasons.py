@@ -10,7 +10,7 @@ from typing import Annotated, Any, Protocol
 from pydantic import Field
 
 from cleanset.errors import CleansetError
-from cleanset.plumbing.validation import Section, shown, validate
+from cleanset.plumbing.validation import NonEmpty, Section, shown, validate
 from cleanset.plumbing.yaml_files import data_beside
 from cleanset.review.verdicts import ImageKey, Vote
 from cleanset.vocabulary import REASONS
@@ -22,7 +22,7 @@ class ReasonEntry(Section):
     key: Annotated[str, Field(pattern="^[a-uw-z]$")]
     """On the review page; in a crop, v states that the object stays visible."""
 
-    rule: Annotated[str, Field(min_length=1)]
+    rule: NonEmpty
     """When it applies, in the guidelines."""
 
     has_example: bool

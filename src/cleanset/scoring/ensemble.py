@@ -134,6 +134,11 @@ def lines_table(groups: Iterable[Iterable[tuple[str, Text]]]) -> Table:
 _FILES = {"lists": "list", "scores": "scores", "module": "module"}
 
 
+def pinned_text(found: str | None, pinned: str | None) -> str:
+    """Whether a digest is pinned, in words, next to the one that was found."""
+    return "the same" if found and found == pinned else pinned or "no"
+
+
 def _lines(member: EnsembleModel) -> Iterator[tuple[str, Text]]:
     """Name and value of each line; as Text, since rich would take brackets in a path for markup."""
     yield "role", Text(member.role, "bold")
@@ -143,8 +148,7 @@ def _lines(member: EnsembleModel) -> Iterator[tuple[str, Text]]:
     if member.source != "random":
         yield _FILES.get(member.source, "weights"), Text(member.weights)
         yield "SHA-256", Text(member.found or "")
-    if member.source != "random":
-        yield "pinned", Text("the same" if member.found and member.found == member.pinned else member.pinned or "no")
+        yield "pinned", Text(pinned_text(member.found, member.pinned))
     if member.scored is not None:
         yield "scored with", Text("the same" if member.found == member.scored else member.scored)
     yield "state", Text(member.state, "green" if member.state == "there" else "red")

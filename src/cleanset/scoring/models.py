@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -115,10 +115,10 @@ class Normalise(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
+    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
         super().__init__()
-        self.register_buffer("mean", torch.tensor(mean, dtype=torch.float64).view(1, -1, 1, 1))
-        self.register_buffer("std", torch.tensor(std, dtype=torch.float64).view(1, -1, 1, 1))
+        for name, values in (("mean", mean), ("std", std)):
+            self.register_buffer(name, torch.as_tensor(values, dtype=torch.float64).reshape(1, -1, 1, 1))
 
     def forward(self, pixels: Tensor) -> Tensor:
         """Normalised pixels, in the precision of `pixels`."""

@@ -124,7 +124,7 @@ def read_inputs(edition: Edition, role: str) -> ExportInputs:
         scored=scored,
         audit=audit,
         guidelines=text_of_table(edition.votes(role), GUIDELINES),
-        groups=groups_of(text_of_table(edition.index, "groups"), str(edition.index)),
+        groups=groups_of(edition.index),
         further={} if columns is None else read_columns(edition.path(columns.file), columns.names, classes),
         unknown_confidences=unknown_confidences(edition.folder, params)[role],
         studies=read_studies(edition, params),

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 Confidence = Literal["max_logit", "softmax", "margin", "energy"]
 CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 Ranking = Literal["as_published", "plain"]
-RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
 ELIGIBLE_SHARE = Fraction(4, 5)
 """Share of the eligibility list that must be correct."""
 MAX_ABSTAINING = Fraction(1, 5)

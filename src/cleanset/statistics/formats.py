@@ -11,9 +11,9 @@ NOTHING = "–"
 """In place of a value that is not defined."""
 
 
-def in_percent(share: float, digits: int = 2) -> float:
-    """A share of 0 to 1 in percent, rounded."""
-    return rounded(100 * share, digits)
+def in_percent(share: float) -> float:
+    """A share of 0 to 1 in percent, rounded to two digits."""
+    return rounded(100 * share, 2)
 
 
 def rounded(value: float, digits: int) -> float:

@@ -14,7 +14,7 @@ from cleanset.edition.versions import installed_version
 from cleanset.images.fingerprints import Fingerprint, fingerprint
 from cleanset.plumbing.cache import PACKAGE
 from cleanset.plumbing.kept_files import KeptFiles, kept_files
-from cleanset.plumbing.validation import Role
+from cleanset.plumbing.validation import AtLeastOne, Role
 from cleanset.review.hints.kinds import MEASURED_HINTS, AddedText, HintKind, ImageHint, MeasuredHint, Sign, naming
 from cleanset.review.hints.measures import PreparedImage, prepared
 from cleanset.review.hints.text import TextLine
@@ -105,7 +105,7 @@ class KeptMeasures(BaseModel):
     kinds: frozenset[Role]
     """The kinds of its hints, of those that need neither text nor other images."""
 
-    size: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]]
+    size: tuple[AtLeastOne, AtLeastOne]
     """Width and height in stored pixels."""
 
     hashes: _Hashes

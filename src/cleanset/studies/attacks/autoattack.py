@@ -33,6 +33,7 @@ from cleanset.studies.attacks.base import (
     Result,
     Steps,
     Subject,
+    classes_of,
     globally_seeded,
     group_seed,
     margins,
@@ -73,7 +74,7 @@ class PyAutoAttack(InBall):
 
         pixels = [subject.pixels for subject in group]
         images = to_unit(pixels, network).float()
-        label = torch.tensor([subject.class_index for subject in group], device=network.device)
+        label = classes_of(group, network)
         seed = group_seed(self, group, known)
         before = network.queries
         with torch.no_grad():

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import PixelPlanes
 from cleanset.planning.work import NO_PASSES, Passes
-from cleanset.plumbing.validation import Section
+from cleanset.plumbing.validation import AtLeastOne, Section
 from cleanset.statistics.basics import Floats
 from cleanset.statistics.seeds import change_seed, image_seed, numpy_seeded
 from cleanset.studies.attacks.threats import LEVELS as LEVELS
@@ -88,7 +88,7 @@ LinfRadius = Annotated[Fraction, AfterValidator(_linf_radius)]
 L2Radius = Annotated[Fraction, AfterValidator(_l2_radius)]
 Scale = Annotated[float, BeforeValidator(_number), Field(gt=0, le=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Images = Annotated[int, Field(ge=1)]
+Images = AtLeastOne
 Steps = Annotated[int, Field(ge=1, le=1_000_000)]
 Group = Annotated[int, Field(ge=1, le=4096)]
 NumberOfDraws = Annotated[int, Field(ge=1, le=1000)]
@@ -299,6 +299,13 @@ def to_unit(images: Sequence[PixelPlanes], network: "PixelNetwork") -> "Tensor":
     from cleanset.scoring.devices import to_device
 
     return to_device(torch.from_numpy(np.stack(images)), network.device).to(network.dtype) / LEVELS
+
+
+def classes_of(group: Sequence[Subject], network: "PixelNetwork") -> "Tensor":
+    """The class indices of some images on the network's device."""
+    import torch
+
+    return torch.tensor([subject.class_index for subject in group], device=network.device)
 
 
 def logits_of(network: "PixelNetwork", pixels: "Tensor", mode: str = "no_grad") -> Floats:

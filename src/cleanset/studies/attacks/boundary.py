@@ -28,6 +28,7 @@ from cleanset.studies.attacks.base import (
     Steps,
     Subject,
     chosen,
+    classes_of,
     globally_seeded,
     to_levels,
     to_pixels,
@@ -101,7 +102,7 @@ class BoundaryAttack(Parameters):
         centers = [center_of(subject, self.after, known) for subject in group]
         others = self.prepare(known)
         starts = [chosen_start(known.seed, subject, others) for subject in group]
-        label = torch.tensor([subject.class_index for subject in group], device=network.device)
+        label = classes_of(group, network)
         with torch.inference_mode():
             correct, other = (network(to_unit(each, network)).argmax(dim=1) == label for each in (centers, starts))
         results = [Result(center, ASKED_BEFORE, center) for center in centers]
@@ -124,7 +125,7 @@ class BoundaryAttack(Parameters):
 
         group, centers, starts = zip(*asked, strict=True)
         images = to_unit(centers, network)
-        label = torch.tensor([subject.class_index for subject in group], device=network.device)
+        label = classes_of(group, network)
         nearest = keep_nearest(network, images, label, self.ball, self.queries)
         model = PyTorchModel(nearest, bounds=(0, 1), device=network.device)
         with torch.no_grad(), globally_seeded(seed, network.device):

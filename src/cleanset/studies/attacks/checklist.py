@@ -121,8 +121,18 @@ def _threat_model(of: Evidence) -> tuple[State, str]:
     return "seen", f"{join_names(of.threats)}; any other class is a success; attackers know the model by {known}"
 
 
+def _with_draws(of: Evidence) -> list[str]:
+    """The attacks that follow the mean of several answers of a random model."""
+    return [name for name in of.attacks if getattr(of.params.attacks[name], "draws", 1) > 1]
+
+
+def _listed(found: Mapping[str, Sequence[str]]) -> str:
+    """The names of attacks by kind, in words."""
+    return "; ".join(f"{what}: {join_names(names) if names else 'none'}" for what, names in found.items())
+
+
 def _adaptive(of: Evidence) -> tuple[State, str]:
-    draws = [name for name in of.attacks if getattr(of.params.attacks[name], "draws", 1) > 1]
+    draws = _with_draws(of)
     found = [f"gradients pass straight through {each}" for each in of.straight_through]
     found += [f"{name} follows the mean of several answers" for name in draws]
     if found:
@@ -207,9 +217,7 @@ def _gradient_free(of: Evidence) -> tuple[State, str]:
         or (["spsa of the probe"] if of.baselines is not None else []),
         "hard-label": of.names(lambda attack: attack.uses == "classes" and attack.family == "nearest"),
     }
-    missing = [what for what, names in found.items() if not names]
-    text = "; ".join(f"{what}: {join_names(names) if names else 'none'}" for what, names in found.items())
-    return "not seen" if missing else "seen", text
+    return "seen" if all(found.values()) else "not seen", _listed(found)
 
 
 def _transfer(of: Evidence) -> tuple[State, str]:
@@ -222,7 +230,7 @@ def _ensembled(of: Evidence) -> tuple[State, str]:
     if not of.seen("random_answers"):
         state, why = of.without("random_answers")
         return ("does not apply", f"answers are not random: {why}") if state == "seen" else (state, why)
-    draws = [name for name in of.attacks if getattr(of.params.attacks[name], "draws", 1) > 1]
+    draws = _with_draws(of)
     return (
         ("seen", f"{join_names(draws)}, by draws") if draws else ("not seen", "answers are random; no attack has draws")
     )
@@ -268,8 +276,7 @@ def _broader(of: Evidence) -> tuple[State, str]:
         "rotations": of.names(lambda attack: attack.family == "rotations"),
         "corruptions": of.names(lambda attack: attack.family == "corruptions"),
     }
-    text = "; ".join(f"{what}: {join_names(names) if names else 'none'}" for what, names in found.items())
-    return "seen" if all(found.values()) else "not seen", text
+    return "seen" if all(found.values()) else "not seen", _listed(found)
 
 
 def _provable(of: Evidence) -> tuple[State, str]:

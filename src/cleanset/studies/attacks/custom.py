@@ -21,6 +21,7 @@ from cleanset.studies.attacks.base import (
     Result,
     Subject,
     Uses,
+    classes_of,
     group_seed,
     to_levels,
     to_pixels,
@@ -103,7 +104,7 @@ class CustomAttack(InBall):
         import torch
 
         images = to_unit([subject.pixels for subject in group], network)
-        labels = torch.tensor([subject.class_index for subject in group], device=network.device)
+        labels = classes_of(group, network)
         before = network.queries
         try:
             with torch.set_grad_enabled(self.backward > 0):

@@ -46,6 +46,7 @@ from cleanset.studies.attacks.base import (
     Steps,
     Subject,
     chosen,
+    classes_of,
     margins,
     seed_of,
     to_levels,
@@ -308,7 +309,7 @@ class TransferAttack(InBall):
         import torch
 
         pgd = self._pgd()
-        label = torch.tensor([subject.class_index for subject in group], device=network.device)
+        label = classes_of(group, network)
         found = []
         reached = []
         for source in self.prepare(known).values():

@@ -45,7 +45,7 @@ from cleanset.studies.robustness.answers import answer_columns
 from cleanset.studies.robustness.images import STUDY_IMAGES, files_of
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
 from cleanset.studies.robustness.params import further_roles
-from cleanset.tables import read_table, text_of_table
+from cleanset.tables import read_table
 
 REPORTED = 0.8
 """The coverage that Unrestricted Adversarial Examples reports next to the full one."""
@@ -319,8 +319,7 @@ def write_measures(study: AttackStudy, params: AttackParams | None = None) -> No
         names = [name for name, of in params.runs(roles, further) if of == model]
         results = {name: read_table(study.results(name, model).table, ATTACKED, classes) for name in names}
         attacked[model] = attacked_model(results, read_warnings(study.warnings(model)))
-    images = study.robustness.images
-    groups = groups_of(text_of_table(images, "groups"), str(images))
+    groups = groups_of(study.robustness.images)
     tables = [table for each in attacked.values() for table in each.results.values()] if groups else []
     group_of = {
         file: groups.get(image_id, "")

@@ -14,7 +14,7 @@ from cleanset.images.preprocessing import PixelPlanes
 from cleanset.scoring.consistency import batches_to_ask
 from cleanset.statistics.basics import Flags, Floats, Ints
 from cleanset.studies.attacks.ascent import gradient
-from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Subject, logits_of, to_unit
+from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Subject, classes_of, logits_of, to_unit
 from cleanset.studies.attacks.baselines import RANDOM_POINTS, Baselines, baselines, in_growing_balls, random_points
 from cleanset.studies.attacks.gradient_attacks import PgdAttack
 from cleanset.studies.attacks.signs import (
@@ -421,7 +421,7 @@ def _with_gradients(
     else:
         pixels = to_device(torch.from_numpy(images), network.device).to(network.dtype)
     pixels = pixels.requires_grad_()
-    label = torch.tensor([subject.class_index for subject in group], device=network.device)
+    label = classes_of(group, network)
     # in batches as without a gradient
     logits = torch.cat([network(part) for part in torch.split(pixels, network.batch_size)])
     if of_log_odds:

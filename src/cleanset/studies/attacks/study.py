@@ -16,7 +16,16 @@ from cleanset.edition.params import Engine, Params, Precision
 from cleanset.errors import CleansetError
 from cleanset.evaluation.specs import Spec, WrappedNetwork
 from cleanset.plumbing.files import PathBelow, PathOfName, partial_shards
-from cleanset.plumbing.validation import Role, Section, check_known, is_callable_name, shown, validate
+from cleanset.plumbing.validation import (
+    AtLeastOne,
+    NonEmpty,
+    Role,
+    Section,
+    check_known,
+    is_callable_name,
+    shown,
+    validate,
+)
 from cleanset.plumbing.yaml_files import read_study_yaml
 from cleanset.scoring.logits import Groups
 from cleanset.statistics.bootstrap import Bootstrap
@@ -97,7 +106,7 @@ class WrappedModel(Section):
     model: Role
     wrapper: Literal["uninteresting"] | None = None
     groups: dict[Role, list[str]] | None = None
-    images: Annotated[int, Field(ge=1)] | None = None
+    images: AtLeastOne | None = None
 
     @field_validator("groups")
     @classmethod
@@ -207,7 +216,7 @@ class Budget(Section):
     images that they leave out depend on the machine.
     """
 
-    queries: Annotated[int, Field(ge=1)] | None = None
+    queries: AtLeastOne | None = None
     seconds: Positive | None = None
 
 
@@ -238,7 +247,7 @@ class AttackParams(Section):
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     search_precision: Precision = "float32"
     images: Images | None = None
-    lpips: Annotated[str, Field(min_length=1)] | None = None
+    lpips: NonEmpty | None = None
     budget: Budget = Budget()
     engine: Engine | None = None
     probe: Probe = Probe()

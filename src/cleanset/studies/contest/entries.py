@@ -10,7 +10,7 @@ from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from cleanset.plumbing.validation import EachOnce, Role, Section, Sha256, matching
+from cleanset.plumbing.validation import AtLeastOne, EachOnce, Role, Section, Sha256, matching
 from cleanset.statistics.coverage import Confidence, Eligibility
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
 from cleanset.studies.contest.rules import MIN_JUDGES, ContestRules, Day, Name, SidePixels
@@ -195,7 +195,7 @@ class DefenceRun(Section):
 class Void(Section):
     """Lines that count no longer, with the public reason; what has been final stays."""
 
-    lines: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1), EachOnce]
+    lines: Annotated[list[AtLeastOne], Field(min_length=1), EachOnce]
     reason: Text
 
 

@@ -4,12 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean, stdev
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from pydantic import Field
 
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import AtLeastOne
 from cleanset.review.agreement import Agreement, VerdictCounts, overall
 from cleanset.statistics.basics import most_first
 from cleanset.statistics.formats import decimal
@@ -182,7 +182,7 @@ class AnalysisSettings:
     degrees: Degrees = "satterthwaite"
     bound: Bound = BOUND
     alpha: Alpha = ALPHA
-    min_ratings: Annotated[int, Field(ge=1)] = MIN_RATINGS
+    min_ratings: AtLeastOne = MIN_RATINGS
     limits: ExclusionLimits = field(default_factory=ExclusionLimits)
     ordinal: bool = False
 

@@ -14,6 +14,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field, NonNegativeInt
 
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import AtLeastOne
 from cleanset.studies.realness.ratings import IMAGE_KINDS, StudyAnswers
 
 CHECK_RULES = {"attention": "attention", "comprehension": "pair", "colour_vision": "plate"}
@@ -48,7 +49,7 @@ class ExclusionLimits:
     min_shown: NonNegativeInt = 0
     """Smallest width, in device pixels, at which a person may have seen an image."""
 
-    max_shown: Annotated[int, Field(ge=1)] | None = None
+    max_shown: AtLeastOne | None = None
     """Largest width, in device pixels, at which a person may have seen an image; None: any."""
 
     one_person_a_list: bool = False

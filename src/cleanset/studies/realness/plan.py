@@ -17,6 +17,7 @@ from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.plumbing.csv_files import csv_text, parse_rows
 from cleanset.plumbing.files import sha256
+from cleanset.plumbing.validation import AtLeastOne
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Alpha, Bound
 from cleanset.studies.realness.layout import ImageLayout
@@ -58,8 +59,8 @@ class PlanRequest(Protocol):
     """
 
     people: int | None = None
-    real: Annotated[int, Field(ge=1)] = 50
-    modified: Annotated[int, Field(ge=1)] = 50
+    real: AtLeastOne = 50
+    modified: AtLeastOne = 50
     bound: Bound = BOUND
     alpha: Alpha = ALPHA
     power: Annotated[float, Field(ge=0.01, le=0.999)] = 0.8

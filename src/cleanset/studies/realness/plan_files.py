@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 from cleanset.errors import CleansetError
 from cleanset.plumbing.files import read_text, sha256, sha256_of
 from cleanset.plumbing.json_files import check_digest, parse_json
-from cleanset.plumbing.validation import join_names, shown, validate
+from cleanset.plumbing.validation import AtLeastOne, join_names, shown, validate
 from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.studies.realness.layout import ImageLayout
 from cleanset.studies.realness.protocol import Protocol
@@ -42,7 +42,7 @@ class _Images(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    pixels: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]]
+    pixels: tuple[AtLeastOne, AtLeastOne]
     width_mm: Annotated[float, Field(gt=0)] | None
 
 

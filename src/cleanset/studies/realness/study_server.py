@@ -23,7 +23,7 @@ from cleanset.errors import CleansetError
 from cleanset.plumbing.csv_files import csv_text, read_rows
 from cleanset.plumbing.file_locks import take_lock
 from cleanset.plumbing.files import append_line, check_no_links, cut_torn_line, read_text, sha256, write_text
-from cleanset.plumbing.validation import normal_text, shown
+from cleanset.plumbing.validation import AtLeastOne, normal_text, shown
 from cleanset.studies.realness.participants import (
     MAX_ID,
     STATES,
@@ -108,7 +108,7 @@ class GivenAnswer(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
     key: Annotated[str, Field(max_length=200)]
-    position: Annotated[int, Field(ge=1)]
+    position: AtLeastOne
     stimulus: str
     answer: str | int
     milliseconds: Annotated[int, Field(ge=0, lt=10**10)]

@@ -225,10 +225,9 @@ def _opened_pass(targets: Sequence[AnsweringModel], plan: ChangePlan, *, takes_d
 
 def asked(target: AnsweringModel, plan: ChangePlan) -> AskedModel:
     """A model with a preprocessing that crops nothing of a changed image; `plan`: the images that it sees."""
-    class_of = dict(zip(plan.images["file"], plan.images["class_index"].tolist(), strict=True))
     return AskedModel(
         model=replace(target.model, preprocessing=squares(target.model.preprocessing.size)),
-        read_off=ReadAnswers(target.edition_classes, class_of),
+        read_off=ReadAnswers(target.edition_classes, plan.class_of),
     )
 
 

@@ -93,7 +93,6 @@ def family_card(
     plan: ChangePlan, *, edition_classes: int, digests: Mapping[ChangeName, str], models: Mapping[str, CardModel]
 ) -> ComparabilityCard:
     """The card of a family's measures; `digests`: those of the pixels of each changed image, by name."""
-    classes = dict(zip(plan.images["file"], plan.images["class_index"].tolist(), strict=True))
     return study_card(
         plan.family,
         plan.images,
@@ -102,7 +101,7 @@ def family_card(
         edition_classes=edition_classes,
         models=models,
         of_files=plan.changing.settings,
-        pixels_sha256=_pixels_digest(digests, classes),
+        pixels_sha256=_pixels_digest(digests, plan.class_of),
     )
 
 

@@ -44,7 +44,7 @@ from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
 from cleanset.studies.robustness.scenarios.mask_files import masks_found
 from cleanset.studies.robustness.sections import UNCHANGED
 from cleanset.studies.robustness.watermarks.family import WATERMARK_FAMILY
-from cleanset.tables import read_table, text_of_table
+from cleanset.tables import read_table
 
 FAMILIES: tuple[Family, ...] = (CORRUPTION_FAMILY, PERTURBATION_FAMILY, SCENARIO_FAMILY, WATERMARK_FAMILY)
 """All families; each is a stage, a folder of answers, a section of the params and a page."""
@@ -174,6 +174,11 @@ class ChangePlan:
     def jpeg(self) -> int | None:
         """The quality at which changed images are stored and read again; None: not at all."""
         return self.family.jpeg(self.params)
+
+    @property
+    def class_of(self) -> dict[str, int]:
+        """The class index of each image, by file."""
+        return dict(zip(self.images["file"], self.images["class_index"].tolist(), strict=True))
 
     def changed_images(self) -> ChangedImages:
         """The changed images."""
@@ -341,7 +346,7 @@ class OpenedStudy(Request[StudyParams]):
 def _images_of(study: Study, classes: ClassTable, roles: Sequence[str], params: StudyParams) -> EvaluationSet:
     """The images of a study, as its stage images found them."""
     rows = read_table(study.images, STUDY_IMAGES, classes)
-    groups = groups_of(text_of_table(study.images, "groups"), str(study.images))
+    groups = groups_of(study.images)
     rows[GROUP] = [groups.get(image_id, "") for image_id in rows["image_id"]]
     found = set_of_rows(
         f"finished sets of {join_names(roles)}", rows, files_of(study.edition, rows), study.edition, classes

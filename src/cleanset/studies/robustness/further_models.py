@@ -9,7 +9,7 @@ from rich.text import Text
 from cleanset.edition.paths import Edition
 from cleanset.evaluation.trained import preprocessing_of_entry
 from cleanset.plumbing.files import sha256_of
-from cleanset.scoring.ensemble import lines_table
+from cleanset.scoring.ensemble import lines_table, pinned_text
 from cleanset.scoring.models import weights_path
 from cleanset.studies.robustness.families import OpenedStudy
 from cleanset.studies.robustness.images import Study
@@ -90,5 +90,5 @@ def _lines(member: FurtherMember) -> Iterator[tuple[str, Text]]:
         yield "trained on", Text(", ".join(member.trained_on))
     yield "weights", Text(member.weights)
     yield "SHA-256", Text(member.found or "")
-    yield "pinned", Text("the same" if member.found and member.found == member.pinned else member.pinned or "no")
+    yield "pinned", Text(pinned_text(member.found, member.pinned))
     yield "state", Text(member.state or "", "green" if member.state == "there" else "red")

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cleanset.errors import CleansetError
-from cleanset.plumbing.validation import Section, shown
+from cleanset.plumbing.validation import NonEmpty, Section, shown
 
 UNCHANGED = "unchanged"
 """The base image that corruptions and scenarios start from."""
@@ -20,7 +20,7 @@ class FamilySection(Section):
     """The section of params.yaml that decides a family's changed images; without a section it is not measured."""
 
     # before names, which are checked by it
-    published: Annotated[str, Field(min_length=1)] | None = None
+    published: NonEmpty | None = None
     """A folder of published images, which are read instead of made. null: the images are made."""
     names: Annotated[list[str], Field(default_factory=list)]
     """The changes; a group among them stands for its members. By default those of the published benchmark; an empty

@@ -39,7 +39,7 @@ from cleanset.studies.training.segmentation.examples import (
     read_class_ids,
 )
 from cleanset.studies.training.study import CLASS_TABLE_NAME, StudyInputs, TrainingStudy
-from cleanset.tables import INDEX, read_table, text_of_table, write_table
+from cleanset.tables import INDEX, read_table, write_table
 
 CHUNK = 32
 """Images that a process is given at a time."""
@@ -130,7 +130,7 @@ def held_out_images(edition: Edition, classes: ClassTable, *, only_sets: bool = 
     Raises CleansetError for a missing table or set.
     """
     index = read_table(edition.index, INDEX, classes, columns=["image_id", "sha256", "pixels_sha256"])
-    group_of = groups_of(text_of_table(edition.index, "groups"), str(edition.index))
+    group_of = groups_of(edition.index)
     delivered = [
         (role, each) for role in read_params(edition.folder).models for each in read_entries(edition.export(role))
     ]

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Engine
 from cleanset.errors import CleansetError
-from cleanset.plumbing.validation import DeviceText, Role, Section, check_known, join_names, shown, validate
+from cleanset.plumbing.validation import DeviceText, NonEmpty, Role, Section, check_known, join_names, shown, validate
 from cleanset.plumbing.yaml_files import read_study_yaml
 from cleanset.studies.attacks.base import Positive
 from cleanset.studies.robustness.scenarios.params import Baselines
@@ -26,18 +26,18 @@ _WEIGHTS = re.compile(r"(\.\w+)?, pretrained$")
 class Data(Section):
     """The training images, their labels and their masks; folders are relative to the study."""
 
-    images: Annotated[str, Field(min_length=1)]
+    images: NonEmpty
     """A folder with a folder of images for each class."""
-    labels: Annotated[str, Field(min_length=1)] | None = None
+    labels: NonEmpty | None = None
     """A CSV of file, class and perhaps group, instead of folders of classes; a group is never divided."""
     held_out: Literal["edition", "sets"] = "edition"
     """`edition` refuses images of the edition; `sets` trains on the ones outside every finished set, and outside its
     groups."""
-    masks: Annotated[str, Field(min_length=1)] = "masks"
+    masks: NonEmpty = "masks"
     """A folder of the same layout as images, with masks named like them; it may be empty."""
     mask_format: str = "png"
     """The format of the masks, one of the robustness study's or class_ids."""
-    generated: Annotated[str, Field(min_length=1)] = "generated"
+    generated: NonEmpty = "generated"
     """A folder with images for generated_background, each of its image's size."""
 
 
@@ -156,12 +156,14 @@ class TrainingParams(Section):
         return f"train@{name}" if names is None else f"train_each@{'-'.join(names)}"
 
 
-def grid_runs(grids: Mapping[str, Sequence[str]], runs: Iterable[str], name: str) -> list[str]:
-    """The runs of a grid, in the order of the runs; a grid is of names, and of patterns such as `ex2_*`.
+def grid_runs(grids: Mapping[str, Sequence[str]], runs: Iterable[str], name: str | None) -> list[str]:
+    """The runs of a grid, all without a name, in order; a grid is of names, and of patterns such as `ex2_*`.
 
     Raises CleansetError for an unknown grid, and for a name or pattern that fits no run.
     """
     known = list(runs)
+    if name is None:
+        return known
     if not grids:
         raise CleansetError(f"grids: missing in params.yaml; expected {shown(name)} as a list of runs: add it")
     check_known("grid", name, grids)

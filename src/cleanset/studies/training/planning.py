@@ -32,7 +32,7 @@ def plan(study: TrainingStudy, grid: str | None) -> Plan:
     inputs = StudyInputs.read(study)
     params = inputs.params
     states = stage_states(study.folder)
-    names = list(params.runs) if grid is None else grid_runs(params.grids, params.runs, grid)
+    names = grid_runs(params.grids, params.runs, grid)
     works = [_work(inputs, name, states) for name in names]
     if grid is None:
         works = [without_network("data", states), *works, without_network("summary", states)]

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationInfo, create_model, field_validator, model
 
 from cleanset.classes import context_classes
 from cleanset.evaluation.specs import Wnid
-from cleanset.plumbing.validation import EachOnce, Section, is_callable_name, shown
+from cleanset.plumbing.validation import EachOnce, NonEmpty, Section, is_callable_name, shown
 from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.studies.attacks.base import Positive
 from cleanset.studies.robustness.corruptions.params import CorruptionNames, corruptions_of
@@ -69,7 +69,7 @@ class Network(Section):
 
     source: Literal["timm", "torchvision", "smp", "module"] = "timm"
     """The library; smp is segmentation-models-pytorch, `module` a custom network."""
-    name: Annotated[str, Field(min_length=1)]
+    name: NonEmpty
     """The library's name; for a custom network `MODULE:CALLABLE`, whose module is looked for next to params.yaml."""
     encoder: str | None = None
     """timm's name of the encoder of a network of smp; null: the network's own."""
@@ -101,7 +101,7 @@ class Optimization(Section):
     """Momentum of sgd."""
     weight_decay: NotNegative = 0.0
     """Weight decay of all parameters but those that `undecayed` names."""
-    undecayed: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
+    undecayed: list[NonEmpty] = Field(default_factory=list)
     """Parts of the names of parameters without weight decay, such as norm."""
     schedule: Literal["constant", "step", "cosine", "poly", "linear"] = "cosine"
     """The rate over time: step divides it by 10 every `decay_epochs`; cosine, poly (of power .9) and linear end at

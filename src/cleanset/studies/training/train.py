@@ -106,8 +106,7 @@ def run_grid(study: TrainingStudy, grid: str | None) -> None:
     """
     inputs = StudyInputs.read(study)
     params = inputs.params
-    names = list(params.runs) if grid is None else grid_runs(params.grids, params.runs, grid)
-    left = unfinished_runs(inputs, names)
+    left = unfinished_runs(inputs, grid_runs(params.grids, params.runs, grid))
     shared = [name for name in left if params.run(name).devices > 1]
     for name in shared:
         print_notice(f"{name}: of {params.run(name).devices} devices, and left to its stage: dvc repro trains it")

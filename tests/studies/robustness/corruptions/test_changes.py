@@ -17,9 +17,9 @@ from cleanset.studies.robustness.corruptions.authors import DRAWN
 from cleanset.studies.robustness.corruptions.changes import check_functions, corrupted_images
 from cleanset.studies.robustness.corruptions.params import (
     CORRUPTION_GROUPS,
+    CORRUPTIONS,
     IMAGENET_C,
     SEVERITIES,
-    VALIDATION_CORRUPTIONS,
     CorruptionEntry,
 )
 from tests.studies.robustness import digests
@@ -43,7 +43,7 @@ def generator_state() -> str:
 def test_the_names_are_the_librarys() -> None:
     for group, names in CORRUPTION_GROUPS.items():
         assert list(names) == imagecorruptions.get_corruption_names(group)
-    assert list(VALIDATION_CORRUPTIONS) == imagecorruptions.get_corruption_names("validation")
+    assert list(IMAGENET_C[len(CORRUPTIONS) :]) == imagecorruptions.get_corruption_names("validation")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from cleanset.plumbing.validation import Section, is_callable_name, validate
+from cleanset.plumbing.validation import NonEmpty, Section, is_callable_name, validate
 from cleanset.plumbing.yaml_files import data_beside
 from cleanset.studies.robustness.sections import FamilySection, check_names, expand_groups
 
@@ -33,7 +33,7 @@ class CorruptionEntry(Section):
     amounts: Annotated[list[float], Field(min_length=len(SEVERITIES), max_length=len(SEVERITIES))] | None
     """Its amounts at the severities; None if these are next to the computation."""
 
-    effect: Annotated[str, Field(min_length=1)]
+    effect: NonEmpty
     """What it does to an image, in words."""
 
 
@@ -62,11 +62,8 @@ CORRUPTION_GROUPS: dict[str, tuple[str, ...]] = {
 CORRUPTIONS: tuple[str, ...] = tuple(name for group in CORRUPTION_GROUPS.values() for name in group)
 """The 15 test corruptions."""
 
-VALIDATION_CORRUPTIONS: tuple[str, ...] = _of_group("validation")
-"""The 4 corruptions that ImageNet-C adds for tuning; they are outside mCE and the four groups."""
-
 IMAGENET_C: tuple[str, ...] = _of_benchmark("ImageNet-C")
-"""The 15 test corruptions and then the 4 validation ones."""
+"""The 15 test corruptions, then the 4 that ImageNet-C adds for tuning, outside mCE and the four groups."""
 
 C_BAR = "c_bar"
 """The group of ImageNet-C-bar's corruptions."""

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from cleanset.plumbing.validation import Section, check_known
+from cleanset.plumbing.validation import AtLeastOne, Section, check_known
 from cleanset.studies.robustness.sections import FamilySection, check_names, expand_groups
 
 PERTURBATION_GROUPS: dict[str, tuple[str, ...]] = {
@@ -77,7 +77,7 @@ class Perturbations(FamilySection):
     """For noise, its level; for all others, the step between the frames that are compared."""
     frames: Literal["as_published", "first_30"] = "as_published"
     """31 frames, and 41 of translate (as_published), or the first 30 of each (first_30)."""
-    max_images: Annotated[int, Field(ge=1)] | None = None
+    max_images: AtLeastOne | None = None
     """The number of images, taken as the first of each class, then the second, and so on. null: all."""
     codec: Literal["h264"] | None = None
     """Frames are stored as the benchmark's were, as H.264 by ffmpeg, and read again. null: they are not stored."""

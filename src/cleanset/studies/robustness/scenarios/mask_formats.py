@@ -12,7 +12,7 @@ from skimage.draw import polygon2mask
 from cleanset.errors import CleansetError
 from cleanset.images.codec import MAX_AREA
 from cleanset.plumbing.json_files import parse_json
-from cleanset.plumbing.validation import check_known, shown, validate
+from cleanset.plumbing.validation import AtLeastOne, check_known, shown, validate
 from cleanset.studies.robustness.scenarios.imagenet_s import IMAGENET_S, imagenet_s_regions
 from cleanset.studies.robustness.scenarios.masks import Mask, Regions, read_png, regions_of, with_both
 
@@ -84,7 +84,7 @@ def _readable(size: list[int]) -> list[int]:
     return size
 
 
-Side = Annotated[int, Field(ge=1)]
+Side = AtLeastOne
 
 
 Coordinate = Annotated[float, Field(gt=-MAX_AREA, lt=MAX_AREA)]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from cleanset.plumbing.validation import Sha256, one_of
+from cleanset.plumbing.validation import NonEmpty, Sha256, one_of
 from cleanset.studies.robustness.sections import FamilySection
 
 WATERMARK = "watermark"
@@ -26,7 +26,7 @@ class Watermarks(FamilySection):
 
     names: Annotated[list[Annotated[str, one_of(WATERMARK)]], Field(default_factory=lambda: [WATERMARK])]
     """`watermark`, or an empty list: none."""
-    font: Annotated[str, Field(min_length=1)] | None = None
+    font: NonEmpty | None = None
     """A font file, relative to this file, that the watermark is set in, as the authors set it in Source Han Serif SC
     ExtraLight. null: strokes like that font's, drawn for this project."""
     font_sha256: Sha256 | None = None
