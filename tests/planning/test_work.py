@@ -1,4 +1,4 @@
-"""The arithmetic of a plan, with numbers that are computed by hand; its start, its table and its JSON."""
+"""The arithmetic of a plan, with numbers that are computed by hand; its measured hours, its table and its JSON."""
 
 import json
 from dataclasses import replace
@@ -8,20 +8,21 @@ import pytest
 from rich.console import Console
 
 from cleanset.errors import CleansetError
+from cleanset.planning import work as of_work
+from cleanset.planning.costs import Costs
 from cleanset.planning.rendering import duration, number, plan_json, plan_text, size_text
-from cleanset.planning.work import Passes, Plan, Work, check_budget, no_start, plan_after_start
-from cleanset.scoring import parts
-from cleanset.scoring.parts import FinishedPart, ending_start
+from cleanset.planning.work import Passes, Plan, Work, check_budget, measured_plan, no_measure
+from cleanset.scoring.parts import FinishedPart
 
 
-def start() -> None:
-    raise AssertionError("nothing is started")
+def measure() -> None:
+    raise AssertionError("nothing is measured")
 
 
 SPSA = Work(
     name="spsa", model="standard", stage="attacks@spsa-standard", images=1000, part=FinishedPart(images=400),
     of_image=Passes(forward=13_000), besides=Passes(forward=7, backward=3), is_bound=True, bytes_read=60_000_000,
-    bytes_written=54_000_000, start=start,
+    bytes_written=54_000_000, measure=measure,
 )  # fmt: skip
 BEGUN = replace(SPSA, part=FinishedPart(images=400, seconds=4_800))
 """12 seconds an image: 600 images take two hours."""
@@ -48,7 +49,7 @@ def test_hours_are_those_of_what_has_begun() -> None:
     assert (SPSA.seconds, BEGUN.seconds) == (None, 7_200)
     assert plan(SPSA, PAGES).hours is None
     assert plan(BEGUN, SPSA, PAGES).hours == 2
-    assert plan(BEGUN, SPSA, PAGES, replace(SPSA, start=no_start)).not_begun == [SPSA]
+    assert plan(BEGUN, SPSA, PAGES, replace(SPSA, measure=no_measure)).not_measured == [SPSA]
 
 
 def test_the_budget() -> None:
@@ -71,47 +72,24 @@ def test_a_budget_needs_hours(work: Work, message: str) -> None:
         check_budget(plan(BEGUN, work), 2)
 
 
-class Computation:
-    """Images, one after the other; each takes some seconds of a clock."""
-
-    def __init__(self, images: int, seconds: float) -> None:
-        self.images = images
-        self.seconds = seconds
-        self.now = 0.0
-        self.part = FinishedPart()
-        self.is_finished = False
-
-    def keep(self) -> None:
-        self.now += self.seconds
-        self.part = FinishedPart(images=self.part.images + 1, seconds=self.part.seconds + self.seconds)
-
-    def run(self) -> None:
-        keep = ending_start(self.keep, parts=self.images)
-        while self.part.images < self.images:
-            keep()
-        self.is_finished = True
-
-    def count(self) -> Plan:
-        return plan(Work(name="a", images=self.images, part=self.part, start=self.run))
+def test_measured_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command starts once; each stage of DVC is a process of its own. A start counts whatever is left."""
+    monkeypatch.setattr(of_work, "process_time", lambda: 3.0)
+    costs = Costs(start=1.0, image=0.5)
+    first = Work(name="a", images=10, measure=lambda: costs)
+    found = measured_plan(lambda: plan(first, replace(first, name="b")))
+    assert [each.seconds for each in found.works] == [1 + 3 + 5, 1 + 5]
+    stage = replace(first, stage="s", part=FinishedPart(images=4))
+    found = measured_plan(lambda: plan(BEGUN, stage, replace(stage, name="b")))
+    assert [each.seconds for each in found.works] == [7_200, 1 + 3 + 3, 1 + 3 + 3]
+    assert shown(found)[-2].startswith("here, at the speed of a sample of the images: 2 h")
 
 
-@pytest.mark.parametrize(("seconds", "kept"), [(7, 3), (100, 1), (0.5, 9)])
-def test_a_start_keeps_what_it_finishes(monkeypatch: pytest.MonkeyPatch, seconds: float, kept: int) -> None:
-    """It ends with the first image after 20 seconds, or before the end: the computation finishes itself."""
-    asked = Computation(9, seconds)
-    monkeypatch.setattr(parts, "monotonic", lambda: asked.now)
-    (work,) = plan_after_start(asked.count).works
-    assert (work.part.images, work.seconds) == (kept, (9 - kept) * seconds)
-    assert not asked.is_finished
-    asked.run()
-    assert (asked.is_finished, asked.part.images) == (True, 9)
-
-
-def test_what_could_not_be_started_is_reported() -> None:
+def test_what_could_not_be_measured_is_reported() -> None:
     def fail() -> None:
         raise CleansetError("no weights")
 
-    found = plan_after_start(lambda: plan(replace(SPSA, start=fail), replace(BEGUN, model="b")))
+    found = measured_plan(lambda: plan(replace(SPSA, measure=fail), replace(BEGUN, model="b")))
     assert [each.remark for each in found.works] == ["no weights", ""]
 
 
@@ -145,9 +123,9 @@ def test_nothing_is_shown_of_columns_that_are_empty() -> None:
     assert last == "hours: not known"
 
 
-def test_a_start_is_proposed_until_it_has_failed() -> None:
-    begun = Work(name="hints", images=3, start=list)
-    assert shown(plan(begun))[-2].startswith("hours: not known; --measure starts each computation")
+def test_a_measurement_is_proposed_until_it_has_failed() -> None:
+    begun = Work(name="hints", images=3, measure=lambda: None)
+    assert shown(plan(begun))[-2].startswith("hours: not known; --measure measures them")
     failed = shown(plan(replace(begun, remark="no images")))
     assert failed[-3:-1] == ["hours: not known", "not known: hints (no images)"]
 

@@ -117,10 +117,12 @@ def _partial(path: Path) -> Path:
 def pixels_digest(images: EvaluationSet) -> str:
     """The digest of a set's images as decoded here, before any preprocessing."""
 
-    def digest(item: EvaluationImage) -> tuple[int, str]:
-        return item.class_index, pixels_sha256(images.read(item.file))
+    return images_digest(found_in_threads(partial(digest_of_pixels, images), images.items, "digests of the images"))
 
-    return images_digest(found_in_threads(digest, images.items, "digests of the images"))
+
+def digest_of_pixels(images: EvaluationSet, item: EvaluationImage) -> tuple[int, str]:
+    """The class index of an image of a set, and the SHA-256 of its pixels as decoded here."""
+    return item.class_index, pixels_sha256(images.read(item.file))
 
 
 def predict(

@@ -1,21 +1,29 @@
 """The plan of an edition: the images that preprocess reads, those that each network scores, and the other stages."""
 
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
+from cleanset.classes import ClassTable, imagenet
+from cleanset.dataset.archives import Location, locate
 from cleanset.dataset.folder import read_images
 from cleanset.edition.dvc_files import stages_in
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluation.user_model import load_member
+from cleanset.planning.costs import IMAGENET_IMAGE_BYTES, Costs, measured_costs
+from cleanset.planning.scored import scoring_costs
 from cleanset.planning.stages import StageStates, stage_states, without_network
-from cleanset.planning.work import IMAGE_BYTES, Passes, Plan, Work
+from cleanset.planning.work import Passes, Plan, Work
 from cleanset.plumbing.files import is_there, read_text
+from cleanset.plumbing.machine import available_cores
 from cleanset.scoring.engine import settings_for
-from cleanset.scoring.models import is_at_hand
+from cleanset.scoring.models import LoadedModel, is_at_hand
 from cleanset.scoring.parts import NOTHING, FinishedPart
 from cleanset.scoring.shards import finished_shards
 from cleanset.stages import score
+from cleanset.stages.preprocess import measure_image
 from cleanset.tables import INDEX, read_table
 
 SCORE_BYTES = 90
@@ -29,6 +37,15 @@ def plan(edition: Edition) -> Plan:
     return Plan(name=str(edition.folder), works=works, notes=counted.notes)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Images:
+    """The images of an edition."""
+
+    classes: ClassTable
+    locations: Mapping[str, Location]
+    """By image id."""
+
+
 @dataclass(kw_only=True)
 class _Counted:
     """An edition's stages."""
@@ -37,8 +54,6 @@ class _Counted:
     params: Params
     states: StageStates
     notes: list[str] = field(default_factory=list)
-    images: int | None = None
-    """The number of images; None: not counted yet."""
 
     def stages(self) -> list[str]:
         """The stages of dvc.yaml, those of models by their roles."""
@@ -60,11 +75,9 @@ class _Counted:
         if state == "finished" or not (is_network or stage == "preprocess"):
             found = without_network(name, self.states)
             return Work(name=stage, model=role, stage=found.stage, state=found.state)
-        if self.images is None:
-            self.images = self._count()
-        count = self.images
+        count, size = self.counted
         if not is_network:
-            return Work(name=stage, stage=name, images=count, bytes_read=count * IMAGE_BYTES)
+            return Work(name=stage, stage=name, images=count, bytes_read=size, measure=self._measure_preprocess)
         part = self._finished(role)
         return Work(
             name=stage,
@@ -73,26 +86,61 @@ class _Counted:
             images=count,
             part=part,
             of_image=Passes(forward=1),
-            bytes_read=(count - part.images) * IMAGE_BYTES,
+            bytes_read=size * (count - part.images) // max(1, count),
             bytes_written=count * SCORE_BYTES,
-            start=partial(score.run, self.edition, role),
+            measure=partial(self._measure_score, role),
         )
 
-    def _count(self) -> int:
-        """The number of images; without an index and images, the one that the params expect."""
-        dataset = self.params.dataset
+    @cached_property
+    def counted(self) -> tuple[int, int]:
+        """The number of images and their bytes; without an index and images, what the params expect of ImageNet's."""
         if is_there(self.edition.index):
-            return len(read_table(self.edition.index, INDEX, self.edition.read_classes()))
-        if dataset.is_own:
-            labels, names = (self.edition.path(name) if name else None for name in (dataset.labels, dataset.names))
-            images = self.edition.path(dataset.images)
-            return len(read_images(images, labels, names, classes_are_folders=dataset.classes_are_folders).locations)
-        expected = dataset.expect_images or 0
+            index = read_table(self.edition.index, INDEX, self.edition.read_classes())
+            return len(index), int(index["size"].sum())
+        if self.params.dataset.is_own:
+            sizes = [location.size for location in self.images.locations.values()]
+            return len(sizes), sum(sizes)
+        expected = self.params.dataset.expect_images or 0
         self.notes.append(
             f"The index is not here (stage preprocess): counted as {expected:,} images, dataset.expect_images of "
             "params.yaml."
         )
-        return expected
+        return expected, expected * IMAGENET_IMAGE_BYTES
+
+    @cached_property
+    def images(self) -> _Images:
+        """The images. Raises CleansetError if they are not here."""
+        dataset = self.params.dataset
+        images = self.edition.path(dataset.images)
+        if not dataset.is_own:
+            return _Images(classes=imagenet(), locations=locate(images))
+        labels, names = (self.edition.path(name) if name else None for name in (dataset.labels, dataset.names))
+        found = read_images(images, labels, names, classes_are_folders=dataset.classes_are_folders)
+        return _Images(classes=found.classes, locations=found.locations)
+
+    def _measure_preprocess(self) -> Costs:
+        """The costs of reading, digesting and decoding images in threads, as the stage does."""
+        formats = ("JPEG", "PNG") if self.params.dataset.is_own else ("JPEG",)
+
+        def compute(images: Sequence[tuple[str, Location]]) -> None:
+            for name, location in images:
+                measure_image(name, location, formats)
+
+        return measured_costs(compute, [*self.images.locations.items()], workers=available_cores())
+
+    def _measure_score(self, role: str) -> Costs:
+        """The costs of scoring the images with a network."""
+        params = self.params
+        settings = settings_for(params.score)
+        locations = self.images.locations
+
+        def load() -> LoadedModel:
+            return load_member(params.network(role), self.edition.folder, self.images.classes)
+
+        def read(name: Hashable) -> bytes:
+            return locations[str(name)].read()
+
+        return scoring_costs(load, read, settings, [[name] for name in locations])
 
     def _finished(self, role: str) -> FinishedPart:
         """What an interrupted run with the same inputs has finished."""

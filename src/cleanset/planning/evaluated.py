@@ -1,14 +1,19 @@
 """The plan of `cleanset evaluate`: models of any kind on a set."""
 
+from collections.abc import Hashable, Sequence
 from functools import partial
 
 from cleanset.errors import CleansetError
 from cleanset.evaluation.models import check_model, lacks_weights
 from cleanset.evaluation.request import Request
-from cleanset.evaluation.run import finished_part, has_begun, load_for, pixels_digest, predict, predictions_path
-from cleanset.planning.work import IMAGE_BYTES, Count, Passes, Plan, Work, no_start
-from cleanset.scoring.engine import Settings, settings_for
+from cleanset.evaluation.run import digest_of_pixels, finished_part, has_begun, load_for, predictions_path
+from cleanset.planning.costs import Costs, total_size
+from cleanset.planning.scored import scoring_costs
+from cleanset.planning.work import Count, Passes, Plan, Work
+from cleanset.scoring.engine import Settings, dependence_of, settings_for
+from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.parts import NOTHING
+from cleanset.scoring.scorer import ignore
 
 PREDICTION_BYTES = 150
 """Bytes of an image's row in a table of predictions, about."""
@@ -34,6 +39,8 @@ def _work(request: Request[None], name: str, settings: Settings) -> Work:
             part = finished_part(load_for(request, name, settings), request.images, settings, path)
         except CleansetError as error:
             remark = str(error)
+    # in an archive: its size
+    paths = [item.path for item in request.images.items if item.path is not None]
     return Work(
         name="evaluate",
         model=name,
@@ -41,17 +48,33 @@ def _work(request: Request[None], name: str, settings: Settings) -> Work:
         images=count,
         part=part,
         of_image=Passes(forward=1),
-        bytes_read=(count - part.images) * IMAGE_BYTES,
+        bytes_read=total_size(paths) * (count - part.images) // max(1, count),
         bytes_written=0 if path is None else count * PREDICTION_BYTES,
         remark=remark,
-        start=no_start if path is None else partial(_start, request, name, settings),
+        measure=partial(_measure, request, name, settings),
     )
 
 
-def _start(request: Request[None], name: str, settings: Settings) -> None:
-    """Predict the images, as the command does."""
-    check_model(request.specs[name])
-    settings.start_workers()
-    model = load_for(request, name, settings)
+def _measure(request: Request[None], name: str, settings: Settings) -> Costs:
+    """The costs of predicting the images; with the first model their pixels are digested."""
     images = request.images
-    predict(model, images, settings, predictions_path(request, name), partial(pixels_digest, images))
+    by_file = {each.file: each for each in images.items}
+
+    def load() -> LoadedModel:
+        check_model(request.specs[name])
+        model = load_for(request, name, settings).loaded
+        dependence_of(model, images.read, [*by_file], settings)
+        return model
+
+    def digest(files: Sequence[Hashable]) -> None:
+        for file in files:
+            digest_of_pixels(images, by_file[str(file)])
+
+    is_first = name == next(iter(request.specs))
+    return scoring_costs(
+        load,
+        images.read,
+        settings,
+        [[file] for file in by_file],
+        besides=digest if is_first else ignore,
+    )

@@ -19,7 +19,7 @@ TIMES = (("s", 1), ("min", 60), ("h", HOUR), ("d", 24 * HOUR))
 AT_MOST = "≤"
 """Stands before a number that is an upper bound."""
 NOT_KNOWN = "hours: not known"
-MEASURED = "--measure starts each computation for some 20 seconds, and keeps what it finishes"
+MEASURED = "--measure measures them on a sample of the images"
 
 
 def duration(seconds: float) -> str:
@@ -120,11 +120,12 @@ def _sums(plan: Plan) -> list[str]:
 
 def _hours(plan: Plan) -> str:
     if plan.hours is None:
-        # a start that failed is not proposed again: its remark says why
-        return f"{NOT_KNOWN}; {MEASURED}" if any(not each.remark for each in plan.not_begun) else NOT_KNOWN
+        # a measurement that failed is not proposed again: its remark says why
+        return f"{NOT_KNOWN}; {MEASURED}" if any(not each.remark for each in plan.not_measured) else NOT_KNOWN
     unknown = [each for each in plan.needed if each.seconds is None]
     besides = f", without {_names(unknown)}" if unknown else ""
-    return f"here, at the speed of what is finished: {duration(plan.hours * HOUR)}{besides}"
+    how = "a sample of the images" if any(each.costs for each in plan.needed) else "what is finished"
+    return f"here, at the speed of {how}: {duration(plan.hours * HOUR)}{besides}"
 
 
 def plan_json(plan: Plan) -> str:

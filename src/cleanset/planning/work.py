@@ -1,18 +1,17 @@
-"""The work of computations before they run: counts, what is left of them, and its hours by what is finished."""
+"""The work of computations before they run: counts, what is left, and hours, measured or by what is finished."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from time import process_time
 from typing import Literal
 
 from cleanset.errors import CleansetError
+from cleanset.planning.costs import Costs
 from cleanset.plumbing.progress import print_notice
-from cleanset.scoring.parts import NOTHING, FinishedPart, only_start
+from cleanset.scoring.parts import NOTHING, FinishedPart
 
 HOUR = 3600
 """Seconds of an hour."""
-IMAGE_BYTES = 134_000
-"""Mean size of an image of ILSVRC2012's validation set: 6.7 GB by 50,000."""
-
 State = Literal["needed", "finished"]
 """finished: DVC finds a stage up to date, or results of these inputs are there."""
 
@@ -34,8 +33,8 @@ class Passes:
 NO_PASSES = Passes()
 
 
-def no_start() -> None:
-    """Start nothing."""
+def no_measure() -> None:
+    """Measure nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +63,11 @@ class Work:
     bytes_read: int = 0
     bytes_written: int = 0
     remark: str = ""
-    """Why nothing is known of what is finished, or why it could not be started; empty: it is known."""
-    start: Callable[[], object] = field(default=no_start, repr=False, compare=False)
-    """Computes it, for a start; `no_start` where it has no parts that could be kept."""
+    """Why nothing is known of what is finished, or why it could not be measured; empty: it is known."""
+    costs: Costs | None = None
+    """Its costs, once they are measured."""
+    measure: Callable[[], Costs | None] = field(default=no_measure, repr=False, compare=False)
+    """Measures its costs on a sample of its images; None of a training, whose start is kept as its finished part."""
 
     @property
     def left(self) -> int:
@@ -80,9 +81,11 @@ class Work:
 
     @property
     def seconds(self) -> float | None:
-        """Seconds of what is left, as long for each image as those that are finished; None: not known."""
+        """Seconds of what is left, as measured, or as long for each image as those finished; None: not known."""
         if not self.left:
             return 0.0
+        if self.costs is not None:
+            return self.costs.start + self.costs.image * self.left
         return self.part.seconds / self.part.images * self.left if self.part.seconds else None
 
 
@@ -115,13 +118,13 @@ class Plan:
         return sum(each.bytes_written for each in self.needed)
 
     @property
-    def not_begun(self) -> list[Work]:
-        """The computations whose seconds are not known, and would be after a start."""
-        return [each for each in self.needed if each.seconds is None and each.start is not no_start]
+    def not_measured(self) -> list[Work]:
+        """The computations whose seconds are not known, but can be measured."""
+        return [each for each in self.needed if each.seconds is None and each.measure is not no_measure]
 
     @property
     def hours(self) -> float | None:
-        """Hours of what has begun, one computation after the other; None if nothing has."""
+        """Hours of what is known, one computation after the other; None if nothing is."""
         known = [each.seconds for each in self.needed if each.left and each.seconds is not None]
         return sum(known) / HOUR if known or not any(each.left for each in self.needed) else None
 
@@ -132,10 +135,10 @@ def check_budget(plan: Plan, budget: float | None) -> None:
         return
     if unknown := [each.remark for each in plan.needed if each.remark]:
         raise CleansetError(f"{plan.name}: its hours are not known ({unknown[0]}); expected at most {budget:g} hours")
-    if plan.not_begun:
+    if plan.not_measured:
         raise CleansetError(
-            f"{plan.name}: the hours of {len(plan.not_begun)} of {len(plan.needed)} computations are not known; "
-            f"expected at most {budget:g} hours: add --measure, which starts each of them"
+            f"{plan.name}: the hours of {len(plan.not_measured)} of {len(plan.needed)} computations are not known; "
+            f"expected at most {budget:g} hours: add --measure, which measures them"
         )
     if plan.hours is not None and plan.hours > budget:
         raise CleansetError(
@@ -143,28 +146,48 @@ def check_budget(plan: Plan, budget: float | None) -> None:
         )
 
 
-def check_started(plan: Plan) -> None:
-    """Raise CleansetError for a computation that could not be started to be measured."""
+def check_measured(plan: Plan) -> None:
+    """Raise CleansetError for a computation that could not be measured."""
     for work in plan.needed:
         if work.remark:
             name = f"{work.name} {work.model}".rstrip()
-            raise CleansetError(f"{plan.name}: {name} could not be started, so its hours are not known: {work.remark}")
+            raise CleansetError(f"{plan.name}: {name} could not be measured, so its hours are not known: {work.remark}")
 
 
 Count = Callable[[], Plan]
 """Counts the work again: what is finished meanwhile is taken off."""
 
 
-def plan_after_start(count: Count) -> Plan:
-    """The plan after a short start of each computation whose seconds are not known; what is finished by it stays."""
+def measured_plan(count: Count) -> Plan:
+    """The plan with the costs of each computation whose seconds are not known, on a sample of its images.
+
+    The start of a process is what this one has taken, which has imported and read the same: once for a command, for
+    each stage of DVC otherwise.
+    """
     problems = dict[tuple[str, str], str]()
-    for work in count().not_begun:
-        print_notice(f"starting {work.name} {work.model}".rstrip())
+    costs = dict[tuple[str, str], Costs]()
+    works = count().not_measured
+    own_start = process_time()
+    for place, work in enumerate(works):
+        print_notice(f"measuring {work.name} {work.model}".rstrip())
         try:
-            with only_start():
-                work.start()
+            found = work.measure()
         except CleansetError as error:
             problems[work.name, work.model] = str(error)
-    found = count()
-    works = [replace(each, remark=problems.get((each.name, each.model), each.remark)) for each in found.works]
-    return replace(found, works=works)
+            continue
+        if found is not None:
+            is_process = bool(work.stage) or place == 0
+            costs[work.name, work.model] = replace(found, start=found.start + own_start * is_process)
+    return _with_costs(count(), costs, problems)
+
+
+def _with_costs(plan: Plan, costs: Mapping[tuple[str, str], Costs], problems: Mapping[tuple[str, str], str]) -> Plan:
+    works = [
+        replace(
+            each,
+            costs=costs.get((each.name, each.model)),
+            remark=problems.get((each.name, each.model), each.remark),
+        )
+        for each in plan.works
+    ]
+    return replace(plan, works=works)

@@ -173,10 +173,11 @@ def _looks(
     """
     look = partial(look_of, kept=kept, reads_text=reads_text, hints=hints)
     reads = images.read.values()
-    if len(reads) < _MIN_OF_PROCESSES:
+    processes = looking_processes(len(reads))
+    if processes == 1:
         found = list(tracked(map(look, reads), len(reads), "hints"))
     else:
-        with ProcessPoolExecutor(available_cores(), initializer=keep_freed_memory) as pool:
+        with ProcessPoolExecutor(processes, initializer=keep_freed_memory) as pool:
             found = list(tracked(pool.map(look, reads, chunksize=_CHUNK), len(reads), "hints"))
     looks = {name: each for name, each in zip(images.read, found, strict=True) if isinstance(each, ImageLook)}
     unreadable = [f"{name} ({each})" for name, each in zip(images.read, found, strict=True) if isinstance(each, str)]
@@ -190,6 +191,11 @@ def _looks(
     if not looks:
         raise CleansetError(line)
     return looks, [line]
+
+
+def looking_processes(images: int) -> int:
+    """The number of processes that look at a number of images; 1: this one alone."""
+    return 1 if images < _MIN_OF_PROCESSES else available_cores()
 
 
 def look_of(read: Read, *, kept: KeptFiles, reads_text: bool, hints: Measuring = MEASURED_HINTS) -> ImageLook | str:

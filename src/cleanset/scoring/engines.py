@@ -10,7 +10,6 @@ from typing import Generic
 from cleanset.edition.params import Engine
 from cleanset.scoring.cluster import RayJob, compute_on_ray
 from cleanset.scoring.computation import Elsewhere, Found, Limit, Task, Worker, compute
-from cleanset.scoring.parts import ending_start
 from cleanset.scoring.scorer import ignore
 
 SHARDS_PER_GPU_TASK = 8
@@ -58,15 +57,12 @@ class Computation(Generic[Found]):
         if not self.tasks:
             return
         if engine == "local" or self.elsewhere is None:
-            workers = self.workers()
-            keep = ending_start(self.keep, parts=len(self.tasks), workers=len(workers))
-            compute(workers, self.tasks, keep, self.limit)
+            compute(self.workers(), self.tasks, self.keep, self.limit)
             return
-        kept = ending_start(self.keep, parts=len(self.tasks))
 
         def keep_arrived(number: int, found: Found) -> None:
             self.arrived(found)
-            kept(number, found)
+            self.keep(number, found)
 
         job = RayJob(
             elsewhere=self.elsewhere,

@@ -230,7 +230,7 @@ def measure(
     names the images which cannot be read: the first of each kind of problem, and all in the CSV file `listed`.
     """
     keep_freed_memory()
-    rows = found_in_threads(lambda each: _measure_one(*each, formats), locations.items(), "preprocess")
+    rows = found_in_threads(lambda each: measure_image(*each, formats), locations.items(), "preprocess")
     if pinned is not None:
         check_pinned(where, pinned, {str(row["image_id"]): str(row["sha256"]) for row in rows})
     shown = {str(row["image_id"]): str(text) for row in rows if (text := row.pop("shown_otherwise", None))}
@@ -245,7 +245,7 @@ def measure(
     return pd.DataFrame(rows)
 
 
-def _measure_one(name: str, location: Location, formats: tuple[str, ...]) -> dict[str, object]:
+def measure_image(name: str, location: Location, formats: tuple[str, ...]) -> dict[str, object]:
     """The facts of an image, or its problem."""
     data = location.read()
     found: dict[str, object] = {"image_id": name, "size": len(data), "sha256": sha256(data)}

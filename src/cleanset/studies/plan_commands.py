@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cleanset.edition.options import HERE, Json, show
-from cleanset.errors import CleansetError
 from cleanset.evaluation import commands as evaluation_cli
 from cleanset.report import commands as report_cli
 from cleanset.studies.attacks import commands as attacks_cli
@@ -35,7 +34,7 @@ Measure = Annotated[
     bool,
     typer.Option(
         "--measure",
-        help="Run each computation for about 20 seconds, keep what it finishes, and estimate the hours from it.",
+        help="Measure each computation on a sample of its images, and estimate the hours from it.",
     ),
 ]
 BudgetHours = Annotated[
@@ -52,16 +51,16 @@ def is_of_command(words: Sequence[str]) -> bool:
 
 
 def print_plan(count: "Count", *, is_measured: bool, as_json: bool) -> "Plan":
-    """Count, and print the plan; `is_measured`: after a short start of what has not begun."""
+    """Count, and print the plan; `is_measured`: with the hours of what has not begun."""
     from cleanset.planning import rendering
-    from cleanset.planning.work import check_started, plan_after_start
+    from cleanset.planning.work import check_measured, measured_plan
 
     # what a user's module prints must not be within the plan
     with redirect_stdout(sys.stderr):
-        found = plan_after_start(count) if is_measured else count()
+        found = measured_plan(count) if is_measured else count()
     show(rendering.plan_json(found) if as_json else rendering.plan_text(found))
     if is_measured:
-        check_started(found)
+        check_measured(found)
     return found
 
 
@@ -85,8 +84,9 @@ def plan_folder(
     """Count what an edition or a study computes before it starts: images, passes, bytes.
 
     Finished work, and what DVC finds up to date, is not counted. Hours are
-    estimated from finished work. Nothing is written or downloaded without
-    --measure or --start.
+    estimated from finished work, or with --measure from a sample of the
+    images. Nothing is written or downloaded without --start; of trainings
+    --measure keeps some epochs.
 
     To plan another long command: cleanset plan COMMAND with its arguments;
     COMMAND is evaluate, robustness evaluate, attacks evaluate or hints.
@@ -119,12 +119,6 @@ def add_plan(to: typer.Typer, command: Callable[..., object], counting: "Callabl
     def plan(*, measure: bool, budget_hours: float | None, as_json: bool, **arguments: object) -> None:
         from cleanset.planning.work import check_budget
 
-        needs_out = "edition" in arguments and arguments["out"] is None
-        for option, is_given in (("--measure", measure), ("--budget-hours", budget_hours is not None)):
-            if is_given and needs_out:
-                raise CleansetError(
-                    f"{option}: no --out; expected the folder of the finished results, from which hours are estimated"
-                )
         if arguments.get("fresh"):
             arguments["out"] = None
         with redirect_stdout(sys.stderr):
@@ -141,7 +135,7 @@ def add_plan(to: typer.Typer, command: Callable[..., object], counting: "Callabl
     # typer reads the options off the signature
     vars(plan)["__signature__"] = Signature([*options.values()])
     plan.__annotations__ = {}
-    plan.__doc__ = f"Count what cleanset {name} computes with these arguments. Nothing is written without --measure."
+    plan.__doc__ = f"Count what cleanset {name} computes with these arguments. Nothing is written."
     to.command(name.rpartition(" ")[2])(plan)
 
 

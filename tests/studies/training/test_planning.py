@@ -21,14 +21,14 @@ from cleanset.classes import imagenet
 from cleanset.planning.work import Passes, Work
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.yaml_files import read_yaml
-from cleanset.scoring import parts
-from cleanset.scoring.parts import NOTHING, FinishedPart, only_start
+from cleanset.scoring.parts import NOTHING, FinishedPart
 from cleanset.studies.training.experiments import pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
 from cleanset.studies.training.loop import Outcome, train
 from cleanset.studies.training.params import TrainingParams, grid_runs, read_training_params
 from cleanset.studies.training.planning import run_work
 from cleanset.studies.training.run_params import Run
+from cleanset.studies.training.start import only_start
 from cleanset.studies.training.state import FINISHED_FILE, StateFolder
 from tests.studies.training.finished_study import record_of
 
@@ -128,9 +128,8 @@ class SmallTask:
         return {}
 
 
-def test_a_start_keeps_an_epoch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_start_keeps_an_epoch(tmp_path: Path) -> None:
     """With the seconds of its images; the training continues after it."""
-    monkeypatch.setattr(parts, "START_SECONDS", 0.0)
     run = Run.model_validate({"network": {"name": "a"}, "epochs": 3, "batch": 8})
     state = StateFolder(tmp_path, {})
     with only_start():

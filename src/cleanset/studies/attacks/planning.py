@@ -1,18 +1,23 @@
 """The plans of a study of attacks and of `attacks evaluate`: what each attack asks of each model, by its parameters."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from time import monotonic, process_time
 
 from cleanset.errors import CleansetError
 from cleanset.evaluation.models import NamedModel, check_model, lacks_weights
 from cleanset.evaluation.specs import Spec, is_same_model
+from cleanset.planning.costs import IMAGENET_IMAGE_BYTES, Costs, measured_costs, total_size
 from cleanset.planning.stages import StageStates, stage_states, without_network
-from cleanset.planning.work import IMAGE_BYTES, NO_PASSES, Count, Passes, Plan, Work
+from cleanset.planning.work import NO_PASSES, Count, Passes, Plan, Work
+from cleanset.plumbing.machine import available_cores
+from cleanset.scoring.computation import Task, worker_devices
 from cleanset.scoring.consistency import MAX_CHECKED, batches_to_ask
 from cleanset.scoring.engine import settings_for
+from cleanset.scoring.scorer import grouped
 from cleanset.scoring.shards import finished_shards
-from cleanset.studies.attacks.attack_stage import run_attack
 from cleanset.studies.attacks.attacking import Search
 from cleanset.studies.attacks.base import AttackPasses
 from cleanset.studies.attacks.baselines import GROWING_STEPS, NOISE_POINTS, radii
@@ -22,6 +27,7 @@ from cleanset.studies.attacks.probing import FEW_STEPS, MODES, PARTS, RANDOM_STE
 from cleanset.studies.attacks.request import AttackRequest
 from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, Probe
 from cleanset.studies.attacks.targets import Target
+from cleanset.studies.robustness.images import first_images
 from cleanset.studies.robustness.planning import expected_images, images_not_here
 
 JUDGED = Passes(forward=2)
@@ -55,6 +61,10 @@ def _plain(steps: int) -> PgdAttack:
     return PgdAttack(steps=steps, max_steps=steps, losses=["cross_entropy"], files=0)
 
 
+JUDGE_SHARE = 0.5
+"""Share of the time of a command's imports that the process of the judge takes for those that its server lacks."""
+SERVER_SHARE = 0.7
+"""The same of the server of processes; where it has a core of its own it is not waited for."""
 WARNINGS = "warnings"
 """The name of the search for signs of gradient masking."""
 JUDGED_AGAIN = "judged again"
@@ -66,11 +76,13 @@ TABLES = ("attack_results", "pages")
 BUDGET_NOTE = "The budget of the params is not counted: an attack ends once it is spent."
 
 
-def attack_work(params: AttackParams, name: str, model: str, *, images: int, sources: int, classes: int) -> Work:
+def attack_work(
+    params: AttackParams, name: str, model: str, *, images: int, sources: int, classes: int, size: int
+) -> Work:
     """The work of an attack on a model, or of the search for signs, none of it finished.
 
     `images`: the number of images of the model; `sources`: of other models that images may be made on; `classes`: of
-    classes.
+    classes; `size`: bytes of the images.
     """
     if name == WARNINGS:
         of_image = passes_of_probe(params.probe, sources)
@@ -86,7 +98,7 @@ def attack_work(params: AttackParams, name: str, model: str, *, images: int, sou
         images=count,
         of_image=passes + JUDGED,
         is_bound=passes.forward > 0,
-        bytes_read=count * IMAGE_BYTES,
+        bytes_read=size * count // max(1, images),
         bytes_written=0 if name == WARNINGS else count * PNG_BYTES,
     )
 
@@ -101,6 +113,7 @@ def whole_work(evaluated: EvaluatedModel, name: str) -> Work:
         images=len(request.images.items),
         sources=len([each for each in request.others if not is_same_model(each, evaluated.spec)]),
         classes=len(evaluated.classes),
+        size=total_size([each.path for each in request.images.files.values()]),
     )
 
 
@@ -147,14 +160,16 @@ def study_works(study: AttackStudy, params: AllParams, states: StageStates) -> l
 def _study_work(study: AttackStudy, params: AllParams, counted: "Counted", work: Work) -> Work:
     if study.robustness.images.is_file():
         return counted.work(EvaluatedModel.of_study(study, params, work.model), work.name)
+    # at most as many as the params allow
+    images = expected_images(params.edition, params.classes)
     return attack_work(
         params.attacks,
         work.name,
         work.model,
-        # at most as many as the params allow
-        images=expected_images(params.edition, params.classes),
+        images=images,
         sources=len(other_roles(params, work.model)),
         classes=len(params.classes),
+        size=images * IMAGENET_IMAGE_BYTES,
     )
 
 
@@ -183,7 +198,7 @@ def counting(request: AttackRequest) -> Count:
             evaluated = EvaluatedModel(name=name, request=request, settings=settings)
             computations = [*request.params.attacks, *([WARNINGS] if request.warnings else [])]
             of_model = [counted.work(evaluated, each) for each in computations]
-            works += [*of_model, *_judged_anew(name, of_model)]
+            works += [*of_model, *counted.judged_anew(evaluated, of_model)]
         return Plan(name=request.images.name, works=works, notes=notes_of(request.params))
 
     return count
@@ -218,6 +233,8 @@ class Counted:
 
     opened: dict[str, tuple[NamedModel, Target]] = field(default_factory=dict)
     """By model."""
+    imports: float = field(default_factory=process_time)
+    """Processor seconds of this process so far: another one imports the same."""
 
     def work(self, evaluated: EvaluatedModel, name: str) -> Work:
         """An attack on a model, or the search for signs on it, without what an interrupted run has finished."""
@@ -229,7 +246,7 @@ class Counted:
         folder = evaluated.results(name)
         # of a study DVC knows what is finished
         is_kept = not request.is_study and folder.record.is_file()
-        work = replace(work, start=partial(self._start, evaluated, name))
+        work = replace(work, measure=partial(self._measure, evaluated, name))
         has_begun = is_kept or folder.partial.is_dir()
         if not has_begun or any(map(lacks_weights, (evaluated.spec, *_asked_others(evaluated, name)))):
             return work
@@ -243,33 +260,57 @@ class Counted:
         return replace(work, part=finished_shards(folder.partial, made_from.fingerprint))
 
     def _search(self, evaluated: EvaluatedModel, name: str) -> Search:
+        named, target = self._opened(evaluated)
+        return evaluated.search(name, named, target, evaluated.facts_of_others)
+
+    def _opened(self, evaluated: EvaluatedModel) -> tuple[NamedModel, Target]:
         if evaluated.name not in self.opened:
             named = evaluated.open()
             self.opened[evaluated.name] = named, evaluated.target(named, evaluated.settings.devices[0])
-        named, target = self.opened[evaluated.name]
-        return evaluated.search(name, named, target, evaluated.facts_of_others)
+        return self.opened[evaluated.name]
 
-    def _start(self, evaluated: EvaluatedModel, name: str) -> None:
-        """Attack as the stage or the command does."""
-        if evaluated.study is not None:
-            run_attack(evaluated.study, evaluated.name, name)
-            return
+    def judged_anew(self, evaluated: EvaluatedModel, works: Sequence[Work]) -> list[Work]:
+        """The verdicts on the files of all attacks, and on the images themselves, by the model loaded again."""
+        counts = [work.images for work in works if work.state == "needed"]
+        if not counts:
+            return []
+        measure = partial(self._measure_judging, evaluated)
+        images = sum(counts) + max(counts)
+        judged = Work(name=JUDGED_AGAIN, model=evaluated.name, images=images, of_image=Passes(forward=1))
+        return [replace(judged, measure=measure)]
+
+    def _measure(self, evaluated: EvaluatedModel, name: str) -> Costs:
+        """The costs of an attack, whose groups are searched whole, as its workers do; nothing found is kept."""
         for spec in (evaluated.spec, *_asked_others(evaluated, name)):
             check_model(spec)
-        search = self._search(evaluated, name)
-        search.attacking.run_unfinished(search, evaluated.other_searches(name))
+
+        def compute(groups: Sequence[Sequence[str]]) -> None:
+            list(self._search(evaluated, name).results([Task(0, each) for each in groups]))
+
+        params = evaluated.request.params
+        files = first_images(evaluated.request.images.rows, params.images_of(name, evaluated.name))["file"].tolist()
+        settings = evaluated.settings
+        groups = [*grouped(files, params.attack(name).group_size)]
+        workers = len(worker_devices(settings.devices, len(groups)))
+        costs = measured_costs(compute, groups, clock=monotonic if settings.on_gpus else process_time)
+        # a worker computes whole groups
+        seconds = costs.image * math.ceil(len(groups) / workers)
+        return replace(costs, image=seconds / len(files))
+
+    def _measure_judging(self, evaluated: EvaluatedModel) -> Costs:
+        """The costs of verdicts, one after the other in a process that imports and loads the model again."""
+
+        def judge(files: Sequence[str]) -> None:
+            target = self._opened(evaluated)[1]
+            for file in files:
+                target.judge.logits(target.pixels(file))
+
+        costs = measured_costs(judge, [*evaluated.request.images.files])
+        shares = SERVER_SHARE * (available_cores() == 1) + JUDGE_SHARE
+        return replace(costs, start=costs.start + shares * self.imports)
 
 
 def _asked_others(evaluated: EvaluatedModel, name: str) -> Sequence[Spec]:
     """The models that an attack makes images on."""
     request = evaluated.request
     return request.others if request.params.attack(name).reads_other_models else ()
-
-
-def _judged_anew(model: str, works: Sequence[Work]) -> list[Work]:
-    """The verdicts on the files of all attacks, and on the images themselves, by the model loaded again."""
-    counts = [work.images for work in works if work.state == "needed"]
-    if not counts:
-        return []
-    images = sum(counts) + max(counts)
-    return [Work(name=JUDGED_AGAIN, model=model, images=images, of_image=Passes(forward=1))]

@@ -1,5 +1,6 @@
 """The plans of a study of robustness and of `robustness evaluate`: changed images, and the answers to them."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -8,22 +9,21 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import Params
 from cleanset.errors import CleansetError
 from cleanset.evaluation.models import check_model, lacks_weights
+from cleanset.planning.costs import IMAGENET_IMAGE_BYTES, Costs, total_size
+from cleanset.planning.scored import scoring_costs
 from cleanset.planning.stages import StageStates, stage_states, without_network
-from cleanset.planning.work import IMAGE_BYTES, Count, Passes, Plan, Work
-from cleanset.scoring.decoding import worker_processes
+from cleanset.planning.work import Count, Passes, Plan, Work
 from cleanset.scoring.engine import settings_for
-from cleanset.studies.robustness import answering
-from cleanset.studies.robustness.answering import StudyModels
-from cleanset.studies.robustness.digests import shown_pixels
+from cleanset.scoring.models import LoadedModel
+from cleanset.studies.robustness.answering import StudyModels, asked
 from cleanset.studies.robustness.families import (
-    CHANGING,
     FAMILIES,
     ChangePlan,
     OpenedStudy,
     families_in,
 )
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.images import Study
+from cleanset.studies.robustness.images import ChangeName, Study
 
 ANSWER_BYTES = 80
 """Bytes of an answer in a table, about."""
@@ -48,8 +48,8 @@ def images_not_here(study: Study, params: Params, classes: ClassTable) -> str:
     )
 
 
-def answers_work(work: Work, clean: int, changes: int) -> Work:
-    """The answers of a model to the changed images of a family: `clean` images with `changes` each."""
+def answers_work(work: Work, clean: int, changes: int, size: int) -> Work:
+    """The answers of a model to a family: `clean` images of `size` bytes in all with `changes` each."""
     images = clean * changes
     return replace(
         work,
@@ -58,7 +58,7 @@ def answers_work(work: Work, clean: int, changes: int) -> Work:
         of_image=Passes(forward=1),
         # with the model's own preprocessing
         besides=Passes(forward=clean),
-        bytes_read=clean * IMAGE_BYTES,
+        bytes_read=size,
         bytes_written=images * ANSWER_BYTES,
     )
 
@@ -119,17 +119,18 @@ class _Counted:
         work = Work(name=family.name, model=name)
         if opened.is_study:
             stage = f"{family.name}@{name}" if name in opened.roles else f"further@{name}"
-            start = partial(answering.run, opened.study, name, family.name)
-            work = replace(work, stage=stage, state=self.states.state(stage), start=start)
-        elif change is not None:
-            work = replace(work, start=partial(self._start, change, name))
+            work = replace(work, stage=stage, state=self.states.state(stage))
+        if change is not None:
+            work = replace(work, measure=partial(self._measure, change.for_model(name), name))
         if work.state == "finished":
             return work
         steps = 1 + len(family.section_in(opened.params).changes())
         if change is None:
-            return answers_work(work, expected_images(opened.edition, opened.classes), steps)
+            clean = expected_images(opened.edition, opened.classes)
+            return answers_work(work, clean, steps, clean * IMAGENET_IMAGE_BYTES)
         own = change.for_model(name)
-        work = answers_work(work, len(own.images), steps)
+        size = total_size([own.files[file].path for file in own.images["file"]])
+        work = answers_work(work, len(own.images), steps, size)
         stem = opened.stems[name]
         is_command = not opened.is_study
         is_kept = is_command and opened.answers.predictions(family.name, stem).is_file()
@@ -144,8 +145,19 @@ class _Counted:
             return replace(work, state="finished")
         return replace(work, part=model.finished_part(own))
 
-    def _start(self, change: ChangePlan, name: str) -> None:
-        """Answer as the command does."""
-        check_model(self.opened.spec_of(name))
-        worker_processes(CHANGING)
-        self.models.answer(name, change, shown_pixels(self.opened, change))
+    def _measure(self, change: ChangePlan, name: str) -> Costs:
+        """The costs of making all changes of an image, and of answering them.
+
+        The costs are of an image left, which a changed one is.
+        """
+        opened = self.opened
+
+        def load() -> LoadedModel:
+            check_model(opened.spec_of(name))
+            return asked(self.models.load(name), change).model
+
+        by_image = defaultdict[str, list[ChangeName]](list)
+        for each in change.names():
+            by_image[each.file].append(each)
+        costs = scoring_costs(load, change.changed_images(), self.models.settings, [*by_image.values()])
+        return replace(costs, image=costs.image / (1 + len(change.changes)))

@@ -18,10 +18,10 @@ from torch.utils.data import DataLoader
 from cleanset.errors import CleansetError
 from cleanset.plumbing.progress import TrainingStep
 from cleanset.scoring.devices import device_of
-from cleanset.scoring.parts import ending_start
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.training.fold_data import ALONE, ProcessShare
 from cleanset.studies.training.run_params import Optimization
+from cleanset.studies.training.start import ending_start
 from cleanset.studies.training.state import Row, StateFolder, TrainingState
 
 LOSS = "loss"
@@ -132,7 +132,7 @@ def train(
         learning = _Learning(task, settings, share, state.load())
         trained = learning.trained
         epochs = math.ceil(learning.steps / task.steps_per_epoch)
-        save = ending_start(state.save, parts=epochs - len(trained.history))
+        save = ending_start(state.save, epochs - len(trained.history))
         for epoch in range(len(trained.history) + 1, epochs + 1):
             if settings.early_stopping and stops_early(trained.history, settings.early_stopping, task.chosen_by):
                 break

@@ -8,8 +8,9 @@ from typing import Self
 import torch
 
 from cleanset.errors import CleansetError
+from cleanset.planning.costs import total_size
 from cleanset.planning.stages import StageStates, stage_states, without_network
-from cleanset.planning.work import IMAGE_BYTES, NO_PASSES, Passes, Plan, Work, no_start
+from cleanset.planning.work import NO_PASSES, Passes, Plan, Work, no_measure
 from cleanset.plumbing.file_locks import only_run
 from cleanset.plumbing.json_files import json_record
 from cleanset.scoring.parts import NOTHING, FinishedPart
@@ -19,6 +20,7 @@ from cleanset.studies.training.fold_training import train_fold
 from cleanset.studies.training.params import grid_runs
 from cleanset.studies.training.run_params import Run
 from cleanset.studies.training.spread import devices_of_folds
+from cleanset.studies.training.start import only_start
 from cleanset.studies.training.state import StateFolder
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.studies.training.train import device_named
@@ -51,8 +53,8 @@ def _work(inputs: StudyInputs, name: str, states: StageStates) -> Work:
         return replace(work, remark=str(error))
     part = _finished(inputs, name, Lengths.of(run, data).steps * run.batch)
     # several devices share a batch in processes that torchrun starts
-    start = no_start if run.devices > 1 else partial(_start, inputs, name)
-    return replace(run_work(work, run, data, part), start=start)
+    measure = no_measure if run.devices > 1 else partial(_start, inputs, name)
+    return replace(run_work(work, run, data, part), measure=measure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,8 @@ def run_work(work: Work, run: Run, data: FoldData, part: FinishedPart = NOTHING)
     # those under attack are validated unchanged, too
     attacked = recipe.searched + Passes(forward=1) if run.is_attacked else NO_PASSES
     images = folds * lengths.steps * run.batch
+    folder = data.study.folder / data.params.data.images
+    paths = [folder / file for file in data.training["file"]]
     return replace(
         work,
         images=images,
@@ -91,14 +95,14 @@ def run_work(work: Work, run: Run, data: FoldData, part: FinishedPart = NOTHING)
         of_image=recipe.searched + recipe.passes,
         besides=(Passes(forward=1) + attacked) * validated + Passes(forward=tested),
         is_bound=run.early_stopping is not None or recipe.clean_epochs > 0,
-        bytes_read=(images - part.images) * IMAGE_BYTES,
+        bytes_read=total_size(paths) * (images - part.images) // max(1, len(paths)),
     )
 
 
 def _start(inputs: StudyInputs, name: str) -> None:
     """Train the first fold that is not finished, in this process alone."""
     study = inputs.study
-    with only_run(study.partial(name)):
+    with only_run(study.partial(name)), only_start():
         for fold in inputs.params.run(name).fold_names():
             if not StateFolder(study.partial(name) / fold, {}).has_ended():
                 train_fold(inputs, name, fold, device=device_named(inputs.params.device), share=ALONE)
