@@ -11,7 +11,6 @@ from cleanset.edition.dvc_files import stages_in
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.user_model import load_member
 from cleanset.planning.costs import IMAGENET_IMAGE_BYTES, Costs, measured_costs
 from cleanset.planning.scored import scoring_costs
 from cleanset.planning.stages import StageStates, stage_states, without_network
@@ -135,7 +134,7 @@ class _Counted:
         locations = self.images.locations
 
         def load() -> LoadedModel:
-            return load_member(params.network(role), self.edition.folder, self.images.classes)
+            return score.load_network(self.edition, params, role, self.images.classes)
 
         def read(name: Hashable) -> bytes:
             return locations[str(name)].read()

@@ -191,15 +191,21 @@ def open_on_node(edition: Edition, role: str, settings: "Settings", place: "Plac
     return opened(*network_run(inputs, settings), place)
 
 
+def load_network(edition: Edition, params: Params, role: str, classes: ClassTable) -> "LoadedModel":
+    """The network of a role, with its weights."""
+    from cleanset.evaluation.user_model import load_member
+
+    return load_member(params.network(role), edition.folder, classes)
+
+
 def network_run(inputs: ScoreInputs, settings: "Settings") -> tuple["ScoringRun", "MadeFrom"]:
     """The run of a network, and the facts that its scores were made from; reads its weights."""
-    from cleanset.evaluation.user_model import load_member
     from cleanset.scoring.engine import ScoringRun
     from cleanset.scoring.validity import made_from_images
 
     edition = inputs.edition
     params = inputs.params
-    model = load_member(params.network(inputs.role), edition.folder, inputs.classes)
+    model = load_network(edition, params, inputs.role, inputs.classes)
     facts = made_from_images(
         record_of(inputs, model).model_dump(mode="json"),
         images={"index_sha256": inputs.index_sha256},

@@ -85,8 +85,8 @@ def plan_folder(
 
     Finished work, and what DVC finds up to date, is not counted. Hours are
     estimated from finished work, or with --measure from a sample of the
-    images. Nothing is written or downloaded without --start; of trainings
-    --measure keeps some epochs.
+    images. Nothing is written or downloaded without --start, but for the
+    weights that --measure needs and the epochs of a training.
 
     To plan another long command: cleanset plan COMMAND with its arguments;
     COMMAND is evaluate, robustness evaluate, attacks evaluate or hints.
