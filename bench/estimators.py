@@ -1,9 +1,10 @@
-"""Estimators of studies where they are biased or their tests fail, by simulation: scenarios, ECE, Score, kappa.
+"""Estimators of studies where they are biased or tests fail, by simulation: scenarios, ECE, Score, kappa, realness.
 
 Each part draws data whose truth is known, and prints how often the test is wrong, how far the mean is off, or how often
 the interval covers.
 """
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -13,6 +14,9 @@ from cleanset.statistics.basics import Flags, Floats, Ints
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.statistics.calibration import calibration_bins, calibration_error, debiased_calibration_error
 from cleanset.statistics.raters import ac1, kappa
+from cleanset.studies.realness.equivalence import BOUND, equivalence
+from cleanset.studies.realness.mixed import fit
+from cleanset.studies.realness.planning import PUBLISHED_FIT
 from cleanset.studies.robustness.results import DEFINITIONS
 from cleanset.studies.robustness.scenarios.by_image import by_image
 from cleanset.studies.robustness.scenarios.measures import sampled_score, spread, squared_deviations
@@ -28,6 +32,9 @@ EXCESS = (0.0, 0.05, 0.1)
 SCORE_DESIGNS = ((12, 6), (100, 3), (1000, 3))
 RATED = (10, 30, 100)
 MANY_RATED = 200_000
+RATERS = 20
+RATED_OF_TYPE = ((2, 2), (2, 20), (5, 5), (10, 10), (20, 20))
+"""Real and modified images that everyone rates."""
 
 
 def logistic(values: Floats) -> Floats:
@@ -142,6 +149,35 @@ def agreement() -> Iterator[tuple[str, ...]]:
         yield str(images), *(f"{np.mean(each):.3f}" for each in covers.values())
 
 
+def realness() -> Iterator[tuple[str, ...]]:
+    """Yield the numbers of images, how often interval and test against the bound are wrong, and the median half width.
+
+    The variances are the published studies', and the true difference is the bound itself: the test should find it
+    smaller in 5 %.
+    """
+    of_people = [[PUBLISHED_FIT.person, PUBLISHED_FIT.covariance], [PUBLISHED_FIT.covariance, PUBLISHED_FIT.slope]]
+    for real, modified in RATED_OF_TYPE:
+        generator = np.random.default_rng([real, modified])
+        is_modified = np.repeat([False, True], (real, modified))
+        deviations = np.sqrt(np.where(is_modified, PUBLISHED_FIT.modified, PUBLISHED_FIT.real))
+        people = np.repeat(np.arange(RATERS), real + modified)
+        images = np.tile(np.arange(real + modified), RATERS)
+        found = []
+        for _ in range(DATA_SETS):
+            person = generator.multivariate_normal([0, 0], of_people, RATERS)
+            latent = (
+                person[:, :1]
+                + np.where(is_modified, person[:, 1:] - BOUND, 0)
+                + deviations * generator.normal(size=real + modified)
+            )
+            ratings = latent + math.sqrt(PUBLISHED_FIT.residual) * generator.normal(size=latent.shape)
+            effect = fit(ratings.ravel(), [*people.astype(str)], [*images.astype(str)], [*is_modified[images]]).modified
+            low, high = effect.interval(0.95)
+            found.append((low <= -BOUND <= high, equivalence(effect).p_above_lower_bound < 0.05, (high - low) / 2))
+        covers, wrong, half = np.array(found).T
+        yield f"{real} + {modified}", f"{covers.mean():.3f}", f"{wrong.mean():.3f}", f"{np.median(half):.2f}"
+
+
 def main() -> None:
     """Print a table for each estimator."""
     print_machine("scipy")
@@ -162,6 +198,11 @@ def main() -> None:
         f"Three raters, {DATA_SETS} sets of images: share of intervals that cover",
         ("images", "kappa", "AC1"),
         list(agreement()),
+    )
+    print_table(
+        f"{DATA_SETS} studies of {RATERS} people whose difference is the bound",
+        ("real + modified images", "95 % interval covers", "test wrong", "half width"),
+        list(realness()),
     )
 
 

@@ -49,7 +49,7 @@ MINIATURES = {
         constants={
             "estimators": {
                 "DATA_SETS": "2", "DESIGN": "(3, 3, 2, 2)", "ECE_IMAGES": "(34,)", "SCORE_DESIGNS": "((3, 2),)",
-                "RATED": "(10,)", "MANY_RATED": "500",
+                "RATED": "(10,)", "MANY_RATED": "500", "RATED_OF_TYPE": "((2, 2),)",
             }
         },
     ),

@@ -644,7 +644,6 @@ NOT_COMPARED = {
     "docs/formats.md | file | number in |": "numbers of formats, not measured ones",
     "docs/labels.md | `label`": "needs the studies' files, which are not part of the project",
     "docs/other_tools.md": "needs other tools and photographs",
-    "docs/study_analysis.md": "1,750 simulated studies, which take hours; their script is not kept",
     "docs/robustbench.md": "RobustBench's numbers: `docs/data/robustbench.csv`",
 }
 TABLES = {
@@ -668,6 +667,10 @@ TABLES = {
     "docs/other_tools.md | cropped by |": (
         "make bench NAME=hints",
         "tests/project/test_hint_rates.py::test_the_table_next_to_other_tools",
+    ),
+    "docs/study_analysis.md | real images |": (
+        "make bench NAME=estimators",
+        "tests/project/test_documents.py::test_the_coverage_of_studies_is_the_benchs",
     ),
     "docs/published_lists.md | set of `norm_robust` |": ("make published", REPLAYED),
     "docs/published_lists.md | model | at least |": ("make published", REPLAYED),
@@ -707,6 +710,17 @@ def test_every_table_of_numbers_has_its_command(repository: Path) -> None:
     for _, test in TABLES.values():
         path, function = test.split("::")
         assert f"def {function}" in (repository / path).read_text(), test
+
+
+def test_the_coverage_of_studies_is_the_benchs(repository: Path) -> None:
+    """The table's percentages are the shares in bench/RESULTS.md."""
+    page = (repository / "docs" / "study_analysis.md").read_text()
+    results = (repository / "bench" / "RESULTS.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| (\d+) \| ([\d.]+) % \| ([\d.]+) % \| ([\d.]+) \|$", page, re.MULTILINE)
+    assert len(rows) == 5
+    for real, modified, covers, wrong, half in rows:
+        line = f"{float(covers) / 100:.3f} \\|      {float(wrong) / 100:.3f} \\|       {float(half):.2f}"
+        assert re.search(rf"^\| {real} \+ {modified} +\| +{line} \|$", results, re.MULTILINE), (real, modified)
 
 
 def test_make_alone_lists_the_targets(checkout: Checkout) -> None:
