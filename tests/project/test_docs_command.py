@@ -22,9 +22,9 @@ def test_every_page_is_listed(repository: Path, tmp_path: Path) -> None:
 
 
 def test_a_page_and_a_section_are_shown(tmp_path: Path) -> None:
-    done = cleanset("docs", "robustbench", cwd=tmp_path)
+    done = cleanset("docs", "reference/robustbench", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "Published accuracies" in done.stdout
+    assert "published accuracies" in done.stdout
     assert "<!--" not in done.stdout
     section = page_text("attacks#robust-accuracy")
     assert section.startswith("## Robust accuracy\n")

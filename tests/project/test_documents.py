@@ -644,7 +644,6 @@ NOT_COMPARED = {
     "docs/formats.md | file | number in |": "numbers of formats, not measured ones",
     "docs/labels.md | `label`": "needs the studies' files, which are not part of the project",
     "docs/other_tools.md": "needs other tools and photographs",
-    "docs/robustbench.md": "RobustBench's numbers: `docs/data/robustbench.csv`",
 }
 TABLES = {
     "README.md | model | error, clean |": (
