@@ -30,11 +30,12 @@ LARGEST = 250_000
 """Bytes of an image."""
 
 VIEWS = {
+    "report": ("report/classes/n04254680.html", "report/rejected.html"),
     "robustness": ("studies/robustness/report/index.html#ce", "studies/robustness/report/images.html"),
     "attacks": ("studies/attacks/report/index.html#success", "studies/attacks/report/index.html#images"),
     "contest_page": ("studies/contest/results/page.html", "studies/contest/results/page.html#images"),
 }
-"""Two places of each study's pages, which are shown next to each other."""
+"""Two places of the pages of the edition and of each study, which are shown next to each other."""
 VIEW = (820, 1010)
 GAP = 20
 
@@ -56,8 +57,8 @@ def main() -> None:
     ):
         judge(browser, Path(name))
         for scheme, suffix in SCHEMES.items():
-            for study in VIEWS:
-                save(side_by_side(browser, study, scheme), f"{study}{suffix}")
+            for view in VIEWS:
+                save(side_by_side(browser, view, scheme), f"{view}{suffix}")
         edition = Path(name) / "edition"
         (edition / "reviews").mkdir(parents=True)
         shutil.copy("params.yaml", edition)
@@ -72,12 +73,12 @@ def main() -> None:
             server.kill()
 
 
-def side_by_side(browser: Browser, study: str, scheme: Scheme) -> Image.Image:
-    """Both views of a study's pages."""
+def side_by_side(browser: Browser, name: str, scheme: Scheme) -> Image.Image:
+    """Both views of a name in VIEWS."""
     both = Image.new("RGB", (2 * VIEW[0] + GAP, VIEW[1]), "#808488")
-    for place, name in enumerate(VIEWS[study]):
+    for place, view in enumerate(VIEWS[name]):
         page = browser.new_page(viewport={"width": VIEW[0], "height": VIEW[1]}, color_scheme=scheme)
-        path, _, anchor = name.partition("#")
+        path, _, anchor = view.partition("#")
         page.goto(f"{Path(path).resolve().as_uri()}#{anchor}")
         page.wait_for_timeout(500)  # until images further down are there
         both.paste(shot(page), (place * (VIEW[0] + GAP), 0))
