@@ -67,7 +67,7 @@ def of_images(count: int) -> dict[str, float]:
 
 
 def of_edition(folder: Path, file: str) -> dict[str, float]:
-    """Processor seconds of commands on an edition of the images, which all count as clean; of one, `file`, not."""
+    """Processor seconds of commands on an edition of the images, which all count as clean but one, `file`."""
     seconds(folder, "edition", "edition", "--images", "images", "--images-per-class", "all", "--no-git")
     edition = folder / "edition"
     params = edition / "params.yaml"

@@ -124,7 +124,7 @@
       if (wide > 2 && high > Math.max(3, least)) found.push(`overlapping: ${name(one.element)} and ${name(two.element)}, ${Math.round(wide)} x ${Math.round(high)}`);
     }
 
-  // 4. small; of a drawing at the scale that it is shown at
+  // 4. small; in a drawing, at the scale at which it is shown
   for (const { element } of lines) {
     const scale = element instanceof SVGElement ? Math.abs(element.getScreenCTM()?.d ?? 1) : 1;
     const size = Number.parseFloat(style(element).fontSize) * scale;

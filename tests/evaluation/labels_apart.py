@@ -4,7 +4,7 @@
 
 FOLDER holds clean_validation.csv, finegrained.csv, label_errors.csv, label_errors_og_met.csv and multilabel.csv, which
 docs/labels.md says where to download. The published images come from the lists in imagenet/published/ and the verdicts
-in imagenet/reviews/scooter/, by the published procedure: of each class the first three that are clean or cropped.
+in imagenet/reviews/scooter/, by the published procedure: the first three of each class that are clean or cropped.
 Nothing here imports cleanset, so that its numbers can be compared with those of cleanset labels.
 """
 

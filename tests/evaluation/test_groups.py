@@ -101,8 +101,8 @@ def test_a_table_for_a_paper_says_the_unit(folder: Path) -> None:
     one, two = (measured(folder, correct, GROUPS, name) for correct, name in ((FIRST, "one"), (SECOND, "two")))
     notes = dict(leaderboard_for_paper(one.images, [one.model, two.model]).notes)
     assert notes["intervals"] == (
-        "95 %, Wilson by 11 groups; of confidence Student's t; ECE has none: 15 bins, debiased; "
-        "of differences Newcombe's for pairs"
+        "95 %, Wilson by 11 groups; confidence: Student's t; ECE has none: 15 bins, debiased; "
+        "differences: Newcombe's for pairs"
     )
     assert notes["tests"] == "p of McNemar's exact test by 11 groups, two-sided, against one"
     assert "Intervals and tests are by 11 groups" in notes["limits"]

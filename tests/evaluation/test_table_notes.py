@@ -54,7 +54,7 @@ NOTES = {
     "number of images": "4 of 2 classes",
     "selection": "chosen among the images that standard classifies correctly",
     "settings": "predictions among 1,000 classes",
-    "intervals": "95 %, Wilson; of confidence Student's t; ECE has none: 15 bins, debiased",
+    "intervals": "95 %, Wilson; confidence: Student's t; ECE has none: 15 bins, debiased",
     "tests": "p of McNemar's exact test, two-sided, against dice",
     "limits": f"A trial, 5 % of it. {CHOSE} {RANDOM}",
 }
@@ -85,7 +85,7 @@ def rows_of(text: str) -> dict[str, dict[str, str]]:
 def test_evaluate(form: str) -> None:
     found = notes_read(leaderboard_for_paper(IMAGES, models()).in_form(form), form)
     card = found.pop("card")
-    assert found == NOTES | {"intervals": f"{NOTES['intervals']}; of differences Newcombe's for pairs"}
+    assert found == NOTES | {"intervals": f"{NOTES['intervals']}; differences: Newcombe's for pairs"}
     assert len(card) == 12
 
 
@@ -108,7 +108,7 @@ def test_compare(form: str) -> None:
     (left_out,) = compared(one, other, strange).left_out
     assert left_out.field == "number of images"
     assert found == NOTES | {
-        "intervals": "95 %, Wilson; of differences Newcombe's for pairs",
+        "intervals": "95 %, Wilson; differences: Newcombe's for pairs",
         "tests": "p of McNemar's exact test, two-sided, against dice, corrected by Holm's method, over 3 pairs",
         "limits": f"A trial, 5 % of it. {CHOSE} {RANDOM} Another trial. Left out as not comparable: c, accuracy: "
         f"number of images 3, but 4 in a. predictions made elsewhere, by a preprocessing that is not known: "

@@ -66,7 +66,7 @@ ELSEWHERE = {
 class Files(NamedTuple):
     """The files of a row in a folder, and what a command reads from them.
 
-    `paths`: by file what another kind of change replaces, and by what; of a Parquet file the column of flags that it
+    `paths`: by file what another kind of change replaces, and by what; for a Parquet file, the column of flags that it
     inverts.
     """
 

@@ -182,7 +182,7 @@ def shown(page: Page) -> int:
 
 
 def test_rejected_images_by_model_tier_reason_and_class(report: Path, page: Page) -> None:
-    """The three choices hold for one and the same model: of eight texts, four are candidates in tier reserve."""
+    """The three choices hold for one and the same model: four of eight texts are candidates in tier reserve."""
     show(page, report, "rejected.html")
     assert shown(page) == 52
     page.locator("#filter-reason").select_option("text")

@@ -70,7 +70,7 @@ def with_single_raters(counts: Counts) -> float:
 
 
 def test_kappa_of_fleiss() -> None:
-    """As published: kappa .430; of the five categories .245, .245, .520, .471, .566."""
+    """As published: kappa .430; for the five categories .245, .245, .520, .471, .566."""
     assert overall(FLEISS).kappa == pytest.approx(0.430, abs=5e-4)
     of_each = [verdict_agreement(FLEISS, column) for column in range(5)]
     assert [round(found.kappa or 0, 3) for found in of_each] == [0.245, 0.245, 0.52, 0.471, 0.566]

@@ -160,7 +160,9 @@ class Results:
         """This model and another one, compared image by image. Raises CleansetError for results on other images."""
         mine, theirs = ([(item.file, item.sha256) for item in each.images.items] for each in (self, other))
         if mine != theirs:
-            raise NotComparableError(f"{self!r} and {other!r}: of different images; expected results on the same set")
+            raise NotComparableError(
+                f"{self!r} and {other!r}: measured on different images; expected results on the same set"
+            )
         files = [file for file, _ in mine]
         answers = [(each.model.name, each.model.answers(files)) for each in (self, other)]
         (pair,) = compare_pairwise(answers, files, [item.group for item in self.images.items])

@@ -36,8 +36,8 @@ REFERENCE_ROW = "the others are compared with it"
 NO_ANSWERS = "not known which images it misclassifies"
 UNTESTED = "not tested"
 """Reasons for no difference and no p-value."""
-CONFIDENCE_INTERVAL = "of confidence Student's t; ECE has none: 15 bins, debiased"
-DIFFERENCE_INTERVAL = "of differences Newcombe's for pairs"
+CONFIDENCE_INTERVAL = "confidence: Student's t; ECE has none: 15 bins, debiased"
+DIFFERENCE_INTERVAL = "differences: Newcombe's for pairs"
 
 
 def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int = 10) -> Group:

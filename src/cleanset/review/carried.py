@@ -89,7 +89,7 @@ class NewImages:
     def check(self, old: OldReviews | None) -> None:
         """Raise CleansetError for classes that may have a new name, and have verdicts, without an answer in `renamed`.
 
-        Also for an answer that does not go with the classes. None: there are no older reviews.
+        Also for an answer that does not go with the classes. None: no older reviews exist.
         """
         if old is None:
             return

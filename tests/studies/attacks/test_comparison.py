@@ -100,7 +100,7 @@ def test_every_form_keeps_norm_radius_attack_and_steps(form: str) -> None:
     near, far = found["settings"].split("; L2 0.5: ")
     assert near.startswith("Linf 4/255: attack pgd: pgd, Linf 4/255, steps 7, ")
     assert far.startswith("attack far: pgd, L2 0.5, steps 3, ")
-    assert found["intervals"] == "95 %, Wilson; of differences Newcombe's for pairs"
+    assert found["intervals"] == "95 %, Wilson; differences: Newcombe's for pairs"
     assert found["tests"] == (
         "p of McNemar's exact test, two-sided, against strong, corrected by Holm's method, over 3 pairs"
     )

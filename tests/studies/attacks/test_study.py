@@ -234,7 +234,7 @@ class Undescribed(Parameters):
         (Silent, "Silent: without passes; expected of every attack"),
         (Unbounded, "Unbounded: without ball; expected of every attack"),
         (Undescribed, "Undescribed: without passes, results, effect, family, uses, in_defaults, small"),
-        (ToyAttack, "ToyAttack: of the kind toy, as is ToyAttack"),
+        (ToyAttack, "ToyAttack: has the kind toy, as does ToyAttack"),
     ],
 )
 def test_what_an_attack_leaves_out(attack: type[Parameters], missing: str) -> None:

@@ -119,8 +119,8 @@ def test_rows_of_another_person_in_a_file(plan: Path, tmp_path: Path) -> None:
     found = read_ratings({"answers-1-p1": both}, key)
     assert len(found.invalid) == 12
     assert found.invalid[0] == (
-        "answers-1-p1, line 14: of person 'p2' and list '2'; expected the ones in the file's name: move it to the "
-        "file of this person"
+        "answers-1-p1, line 14: belongs to person 'p2' and list '2'; expected the ones in the file's name: move it to "
+        "the file of this person"
     )
 
 
@@ -134,5 +134,7 @@ def test_a_server_does_not_continue_in_the_answers_of_another_person(plan: Path)
     server.close()
     one, two = sorted((plan / "answers").iterdir())
     shutil.copy(one, two)
-    with pytest.raises(CleansetError, match=r"answers-2-\w+.csv, line 2: of another person or list; restore the file"):
+    with pytest.raises(
+        CleansetError, match=r"answers-2-\w+.csv, line 2: belongs to another person or list; restore the file"
+    ):
         StudyServer(plan)

@@ -204,7 +204,9 @@ def test_verify(built: Checkout, tmp_path: Path) -> None:
     assert lines[1] == "1 of 84 changed images differ"
     assert "; the digests were made with 1.0.0" in next(line for line in lines if line.startswith("numpy "))
     rewritten(table[1:], path)
-    with pytest.raises(CleansetError, match=r"corruptions\.parquet: of other images or changes than the study has"):
+    with pytest.raises(
+        CleansetError, match=r"corruptions\.parquet: made from other images or changes than the study's"
+    ):
         verify(study)
     shutil.rmtree(study.digests)
     with pytest.raises(CleansetError, match="data/digests: missing; expected the output of stage digests"):

@@ -208,7 +208,7 @@ def test_all_runs(
         train.run_grid(grid, None)
     told = capsys.readouterr()
     assert told.out == "2 of 3 runs are trained: dvc repro takes them over\n"
-    assert told.err.splitlines()[0] == "shared: of 2 devices, and left to its stage: dvc repro trains it"
+    assert told.err.splitlines()[0] == "shared: needs 2 devices; its stage trains it: run dvc repro"
     assert "wild, fold_01: timm:'resnet5': no such network; expected a name of timm" in told.err
     assert not list(grid.runs.glob("*/*/state.pt"))
     assert not any(grid.run(name).exists() for name in ("one", "two", "wild"))
@@ -233,7 +233,7 @@ def test_a_grid(grid: TrainingStudy, capsys: pytest.CaptureFixture[str]) -> None
     train.run_grid(grid, "mixed")
     told = capsys.readouterr()
     assert told.out == "every other run is finished\n"
-    assert told.err == "shared: of 2 devices, and left to its stage: dvc repro trains it\n"
+    assert told.err == "shared: needs 2 devices; its stage trains it: run dvc repro\n"
     with pytest.raises(CleansetError, match=r"^unknown grid 'large'; expected one of small, mixed$"):
         train.run_grid(grid, "large")
 

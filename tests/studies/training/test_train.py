@@ -195,7 +195,10 @@ def test_a_run_as_the_published_script(study: TrainingStudy) -> None:
         ("", "folds.csv: no CSV table (No columns to parse from file); run dvc repro"),
         ("file,class_index,split\n", "folds.csv: no column 'fold'; found file, class_index, split: run dvc repro"),
         ("file,split,fold\na.png,train,x\n", "folds.csv: no CSV table (invalid literal for int() with base 10: 'x'"),
-        ("file,split,fold\na.png,train,1\n", "folds.csv: of other images than images.parquet; expected the same: run"),
+        (
+            "file,split,fold\na.png,train,1\n",
+            "folds.csv: made from other images than images.parquet; expected the same: run",
+        ),
     ],
 )
 def test_damaged_folds(study: TrainingStudy, text: str | None, message: str) -> None:

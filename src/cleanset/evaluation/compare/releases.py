@@ -52,8 +52,8 @@ class ManifestChange:
     image_id: str
     what: str
     """added, dropped, crop, rank, tier, confidence, source_confidence, labels, reviewers, source (other bytes of the
-    original), source_check, or file (other bytes of the exported file though source and crop are the same); of your own
-    images also name (of the same bytes) and class."""
+    original), source_check, or file (other bytes of the exported file though source and crop are the same); for your
+    own images also name (of the same bytes) and class."""
 
     a: str
     """The value in the first manifest."""

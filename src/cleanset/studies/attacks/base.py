@@ -240,7 +240,7 @@ def registered(*attacks: type[Parameters]) -> Mapping[str, type[Parameters]]:
             raise TypeError(f"{attack.__name__}: without {', '.join(missing)}; expected of every attack")
         kind = str(attack.model_fields["kind"].default)
         if kind in found:
-            raise TypeError(f"{attack.__name__}: of the kind {kind}, as is {found[kind].__name__}")
+            raise TypeError(f"{attack.__name__}: has the kind {kind}, as does {found[kind].__name__}")
         found[kind] = attack
     return found
 

@@ -4,7 +4,7 @@ The unchanged image goes through the same loop as all attacks.
 
 Spatial: rotations and translations of an image that is scaled down onto black, of the warm-up of Unrestricted
 Adversarial Examples. The scaled image is made once, in 8 bits; a rotation and a translation after it are one bilinear
-interpolation: of the grid Pillow's, as the warm-up's code has it, at random one about the center, rounded to 8 bits.
+interpolation: Pillow's on the grid, as in the warm-up's code, and at random one about the center, rounded to 8 bits.
 Pixels refer to an image of 224 x 224 and grow with the image. Common corruptions: the worst of them at severity 1, by
 the largest logit of another class.
 

@@ -81,7 +81,7 @@ def attack_work(
 ) -> Work:
     """The work of an attack on a model, or of the search for signs, none of it finished.
 
-    `images`: the number of images of the model; `sources`: of other models that images may be made on; `classes`: of
+    `images`: the number of images of the model; `sources`: the number of source models; `classes`: the number of
     classes; `size`: bytes of the images.
     """
     if name == WARNINGS:

@@ -407,7 +407,7 @@ def _with_gradients(
     *,
     of_log_odds: bool = False,
 ) -> tuple[Floats, Floats]:
-    """The logits when a gradient is wanted, and the gradients by the pixels: of the cross-entropy, or of the log-odds.
+    """The logits when a gradient is wanted, and the gradients of the cross-entropy or the log-odds by the pixels.
 
     `images`: pixels in 0..1 in place of the subjects' own.
     Those of the log-odds, of any other class, stay exact where the cross-entropy is so near 0 that float32 rounds it.

@@ -65,7 +65,8 @@ def list_digest(images: EligibilityList) -> str:
 
 
 def clean_digest(edition: Edition) -> str:
-    """The digest of the finished sets: of a line `<wnid> <SHA-256> <SHA-256 of the pixels>` for each image, sorted."""
+    """The digest of the finished sets, of sorted lines `<wnid> <SHA-256> <SHA-256 of the pixels>`, one for each
+    image."""
     images = {f"{entry.wnid} {entry.file_sha256} {entry.pixels_sha256}\n" for _, entry in clean_images(edition)}
     return sha256("".join(sorted(images)).encode())
 

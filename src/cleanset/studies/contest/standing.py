@@ -48,8 +48,8 @@ def check_voids(log: Log) -> None:
 class Standing:
     """The contest at the end of a day.
 
-    `attackers`: the sum of each team's settled shares of the stakes of broken defences; `defenders`: of the batches
-    that have won. `left_out`: the judges whose answers do not count now, by id, each with the reason. `notes`:
+    `attackers`: the sum of each team's settled shares of the stakes of broken defences; `defenders`: that of the
+    batches that have won. `left_out`: the judges whose answers do not count now, by id, each with the reason. `notes`:
     sentences on the limits of this contest's checks. `head`: the digest of the last line of the log.
     """
 

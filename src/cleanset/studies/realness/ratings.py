@@ -320,8 +320,8 @@ def _check_file(name: str, trial: Answer, at: str) -> None:
     # a browser that has the file already calls the next one "… (1)"
     if of and is_participant_id(of[2]) and of.groups() != (trial.list_name, trial.person):
         raise CleansetError(
-            f"{at}: of person {shown(trial.person)} and list {shown(trial.list_name)}; expected the ones in the "
-            "file's name: move it to the file of this person"
+            f"{at}: belongs to person {shown(trial.person)} and list {shown(trial.list_name)}; expected the ones in "
+            "the file's name: move it to the file of this person"
         )
 
 

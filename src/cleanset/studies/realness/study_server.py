@@ -170,7 +170,7 @@ class StudyServer:
             check_no_links(self.plan, answered)
             for at, given in _rows(answered, ANSWER_COLUMNS):
                 if (given["person"], given["list"]) != (one.person, row["list"]):
-                    raise CleansetError(f"{at}: of another person or list; {RESTORE_FILE}")
+                    raise CleansetError(f"{at}: belongs to another person or list; {RESTORE_FILE}")
                 _note_answer(one, given, at)
             if answered.exists():
                 seen = max(seen, answered.stat().st_mtime)

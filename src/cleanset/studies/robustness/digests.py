@@ -265,7 +265,7 @@ def verify(study: Study, workers: int | None = None) -> DigestVerification:
         of_family = read_digests(path, plan.family, opened.classes)
         if list(of_family) != plan.names():
             raise CleansetError(
-                f"{path}: of other images or changes than the study has; expected the same: {DIGESTS_REMEDY}"
+                f"{path}: made from other images or changes than the study's; expected the same: {DIGESTS_REMEDY}"
             )
         expected |= {f"{plan.name} {name}": digest for name, digest in of_family.items()}
     runs = [DigestRun(plan, workers) for plan in plans]

@@ -264,7 +264,7 @@ def facts(folders: Folders, image: tuple[str, str]) -> Facts:
 
 
 def check_duplicates(images: pd.DataFrame, table: Path) -> None:
-    """Raise CleansetError for images of the same pixels: of two folds or of two classes, whatever their bytes.
+    """Raise CleansetError for images with the same pixels in two folds or two classes, whatever their bytes.
 
     If there are more than the message lists, all are written to `table`.
     """

@@ -174,7 +174,7 @@ def read_fold(
     images = read_table(study.images, TRAINING_IMAGES, classes)
     if images["file"].tolist() != folds["file"].tolist():
         raise CleansetError(
-            f"{study.folds}: of other images than {study.images.name}; expected the same: run dvc repro"
+            f"{study.folds}: made from other images than {study.images.name}; expected the same: run dvc repro"
         )
     if GROUP in folds:
         images[GROUP] = folds[GROUP]

@@ -76,8 +76,8 @@ def trained_network(
     wanted = network_of_record(record)
     if wanted.source == "module" and architecture != wanted.name:
         raise CleansetError(
-            f"{weights}: of the network {wanted.name}, whose code in {study} would run; expected --architecture "
-            f"{wanted.name}, if you trust it"
+            f"{weights}: belongs to the network {wanted.name}, whose code in {study} would run; expected "
+            f"--architecture {wanted.name}, if you trust it"
         )
     if wanted.source != "module" and architecture is not None:
         raise CleansetError(

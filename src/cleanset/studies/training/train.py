@@ -109,7 +109,7 @@ def run_grid(study: TrainingStudy, grid: str | None) -> None:
     left = unfinished_runs(inputs, grid_runs(params.grids, params.runs, grid))
     shared = [name for name in left if params.run(name).devices > 1]
     for name in shared:
-        print_notice(f"{name}: of {params.run(name).devices} devices, and left to its stage: dvc repro trains it")
+        print_notice(f"{name}: needs {params.run(name).devices} devices; its stage trains it: run dvc repro")
     left = [name for name in left if name not in shared]
     if not left:
         print("every other run is finished" if shared else "every run is finished")
