@@ -160,7 +160,7 @@ def test_published_people_who_give_one_rating(repository: Path) -> None:
         "analyse", path_of(repository, "advpp"), "--settings", "random=intercepts", "--exclude", "max_same=0.6"
     )
     assert "48 people, 1,937 images, 4,800 ratings" in text
-    assert "straight_lining 2, out of 50 people" in text
+    assert "straight_lining 2, of 50 people" in text
 
 
 def seen_at(person: str, width: int | None) -> Answer:
@@ -210,6 +210,6 @@ def test_rules_by_the_command(planned: Path, tmp_path: Path) -> None:
     rules = "min_attention=1,min_share=0.5,min_milliseconds=500,one_person_a_list=yes"
     text = command(*arguments, "--exclude", rules)
     assert "7 people" in text
-    rules = "attention 0, comprehension 0, unchecked 1, incomplete 1, too_fast 1, repeated_list 0, out of 9 people"
+    rules = "attention 0, comprehension 0, unchecked 1, incomplete 1, too_fast 1, repeated_list 0, of 9 people"
     assert f"excluded by rule: {rules}" in " ".join(text.split())
     assert all(len(line.rstrip()) <= 80 for line in text.splitlines())

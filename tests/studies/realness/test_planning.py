@@ -145,7 +145,7 @@ def test_answers_are_analysed_by_the_key(planned: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     text = command("analyse", *answers, "--plan", planned, "--settings", "min_ratings=3", "--out", out)
     assert "7 people, 12 images, 56 ratings" in text
-    assert "excluded by rule: attention 1, comprehension 1, out of 8 people" in text
+    assert "excluded by rule: attention 1, comprehension 1, of 8 people" in text
     assert "not shown to be equivalent" in text
     assert "1 of 6 real images with 3 ratings or more have a negative majority" in text
     assert all(len(line.rstrip()) <= 80 for line in text.splitlines())

@@ -86,7 +86,7 @@ def test_more_than_one_failed_check_is_out(plans: Planned, tmp_path: Path) -> No
         answer_all(server, f"p{number}", number, wrong_checks=number % 3)
     server.close()
     text = " ".join(command("analyse", *(plan / "answers").iterdir(), "--plan", plan).split())
-    assert "excluded by rule: attention 2, comprehension 0, out of 8 people" in text
+    assert "excluded by rule: attention 2, comprehension 0, of 8 people" in text
 
 
 def test_an_attention_check_has_the_words_of_the_scale(plans: Planned) -> None:
@@ -250,9 +250,9 @@ def test_the_analysis_allows_what_the_page_allows(checked: Path) -> None:
     server.close()
     files = list((checked / "answers").iterdir())
     text = " ".join(command("analyse", *files, "--plan", checked).split())
-    assert "comprehension 0, out of 8 people" in text
+    assert "comprehension 0, of 8 people" in text
     text = " ".join(command("analyse", *files, "--plan", checked, "--exclude", "comprehension=0").split())
-    assert "comprehension 4, out of 8 people" in text
+    assert "comprehension 4, of 8 people" in text
 
 
 def test_more_right_pairs_than_pairs(export_folder: Path, attacked: Path, tmp_path: Path) -> None:

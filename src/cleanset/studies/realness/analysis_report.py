@@ -241,7 +241,7 @@ def _people(analysis: Analysis) -> list[str]:
     if not found.checked and found.by_rule.keys() <= CHECK_RULES.keys():
         return [*lines, "no checks among the ratings: nobody excluded"]
     rules = ", ".join(f"{rule} {len(people)}" for rule, people in found.by_rule.items())
-    lines.append(f"excluded by rule: {rules}, out of {analysis.people + len(found.people):,} people")
+    lines.append(f"excluded by rule: {rules}, of {analysis.people + len(found.people):,} people")
     if found.without_attention and "unchecked" not in found.by_rule:
         lines.append(f"no attention check answered by {len(found.without_attention)}: --exclude min_attention=1")
     if found.repeated and "repeated_list" not in found.by_rule:
