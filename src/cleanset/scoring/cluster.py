@@ -24,13 +24,20 @@ import torch
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError, cut, install_command, reason
+from cleanset.plumbing.progress import print_notice
+from cleanset.plumbing.waiting import repeated_lines
 from cleanset.scoring.computation import Elsewhere, Found, Limit, Place, Task, Tasks, Worker
 from cleanset.scoring.devices import device_of
+from cleanset.statistics.formats import counted
 
 RayRows = dict[str, NDArray[Any]]
 
 CONNECT_SECONDS = 30
 """Time in which the head node has to accept a connection."""
+ANSWER_SECONDS = 55
+"""Time in which the cluster at an address has to answer Ray. One that is started here takes the time it takes."""
+LINE_SECONDS = 10.0
+"""Time between two lines that say what is waited for."""
 WORKER_BYTES = 2**30
 """Memory that a worker reserves: libraries and a model take 570 to 1,000 MiB. Less on nodes that have less."""
 _REMEDY = "expected the edition, code and libraries of the head node: update this node, or run ray stop on it"
@@ -144,6 +151,7 @@ def _finished(job: RayJob[Found], rows: Sequence[Mapping[str, object]]) -> Gener
     process.start()
     theirs.close()
     try:
+        _await_cluster(ours)
         for number, found in iter(ours.recv, None):
             if isinstance(found, CleansetError):
                 raise found
@@ -160,8 +168,25 @@ def _finished(job: RayJob[Found], rows: Sequence[Mapping[str, object]]) -> Gener
         process.kill()
 
 
+def _await_cluster(pipe: "Connection[Any, Any]") -> None:
+    """Wait until the cluster answers, saying so; then print its nodes. Raises CleansetError if it does not in time."""
+    address = os.environ.get("RAY_ADDRESS", "")
+    where = f"the cluster at {address}" if address else "a cluster of this machine"
+    with repeated_lines(lambda: f"waiting for {where} …", LINE_SECONDS):
+        has_answered = pipe.poll(ANSWER_SECONDS if address else None)
+    if not has_answered:
+        raise CleansetError(
+            f"engine ray: {where} accepts connections, but has not answered in {ANSWER_SECONDS} s; expected a running "
+            "head node: see ray status, and restart it, or unset RAY_ADDRESS, which starts a cluster on this machine"
+        )
+    nodes, found = pipe.recv()
+    if isinstance(found, CleansetError):
+        raise found
+    print_notice(f"{where} answers: {counted(nodes, 'node')}; its workers start")
+
+
 def _run_job(pipe: "Connection[Any, Any]", job: RayJob[Found], rows: Sequence[Mapping[str, object]]) -> None:
-    """Send the number and result of each finished task, or an error, and at the end None."""
+    """Send the number of nodes, then the number and result of each finished task, or an error, and at the end None."""
     # Ray reports of its own accord on what it retries
     for stream in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
@@ -172,7 +197,9 @@ def _run_job(pipe: "Connection[Any, Any]", job: RayJob[Found], rows: Sequence[Ma
         environment = {"runtime_env": {"env_vars": dict(job.environment)}} if job.environment else {}
         ray.init(log_to_driver=False, include_dashboard=False, **environment)
         resources = ray.cluster_resources()
-        largest = max(int(node["Resources"].get("memory", 0)) for node in ray.nodes() if node["Alive"])
+        alive = [node for node in ray.nodes() if node["Alive"]]
+        pipe.send((len(alive), None))
+        largest = max(int(node["Resources"].get("memory", 0)) for node in alive)
         memory = min(WORKER_BYTES, largest)
         fitting = int(resources.get("memory", 0)) // memory if memory else 1
         count = max(1, min(int(resources.get("GPU", 1) if gpu else resources.get("CPU", 1) // job.cores), fitting))
