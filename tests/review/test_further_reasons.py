@@ -10,12 +10,15 @@ import yaml
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.review.audit_files import read_plan
+from cleanset.review.file_format import parse_review
 from cleanset.review.guidelines import usual_guidelines
 from cleanset.review.reasons import REASON_ENTRIES, with_further
-from cleanset.tables import REJECTED, read_table
+from cleanset.tables import INDEX, REJECTED, read_table
 from tests.documents import blocks
 from tests.evaluation.compare.command import cleanset, says
 from tests.own_edition import change_params, make, review, run
+from tests.review.texts import save
 
 FLARE = {"verdict": "reject", "reason": "lens_flare"}
 PEARS = "ripe pears"
@@ -73,6 +76,25 @@ def test_an_unknown_reason_is_refused_before_it_decides(edition: Edition) -> Non
         match=r"ripe pears\.yaml, line \d+, .*: reason 'lens_flare'; expected one of watermark, .*, other: correct it, "
         r"or add it to review\.reasons in params\.yaml",
     ):
+        run(edition, "review_apply")
+
+
+@pytest.mark.slow
+def test_an_unknown_reason_of_an_auditor_is_refused(edition: Edition) -> None:
+    review(edition, "ada")
+    run(edition, "crops", "score_crops", "review_apply", "export", "count")
+    (role,) = read_params(edition.folder).models
+    code, *said = says(cleanset("review", "audit", "3", cwd=edition.folder))
+    assert code == 0, said
+    classes = edition.read_classes()
+    plan = read_plan(edition.reviews, role, classes)
+    assert plan is not None
+    drawn = plan.images[0]
+    index = read_table(edition.index, INDEX, classes).set_index("image_id")
+    verdict = parse_review(FLARE | {"sha256": index.at[drawn.image_id, "sha256"]}, "here")
+    folder = edition.reviews / "audit" / role
+    save(folder, "cy", classes.keys[drawn.class_index], drawn.image_id, verdict, classes=classes)
+    with pytest.raises(CleansetError, match=r"cy/.*: reason 'lens_flare'; expected one of watermark"):
         run(edition, "review_apply")
 
 
