@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 import grimp
 import networkx
-from grandalf.graphs import Edge, Graph, Vertex
+from grandalf.graphs import Edge, Vertex, graph_core
 from grandalf.layouts import SugiyamaLayout, VertexViewer
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,12 +89,12 @@ def placed(arrows: networkx.DiGraph) -> tuple[list[Vertex], list[Edge]]:
     edges = [Edge(vertices[box], vertices[other]) for box, other in sorted(arrows.edges)]
     for edge in edges:
         edge.view = Way()
-    for part in Graph(list(vertices.values()), edges).C:
-        layout = SugiyamaLayout(part)
-        layout.xspace = SPACE[0]
-        layout.yspace = SPACE[1]
-        layout.init_all()
-        layout.draw(24)
+    # not by grandalf's Graph, which orders the arrows by their addresses in memory
+    layout = SugiyamaLayout(graph_core(list(vertices.values()), edges))
+    layout.xspace = SPACE[0]
+    layout.yspace = SPACE[1]
+    layout.init_all()
+    layout.draw(24)
     return list(vertices.values()), edges
 
 
