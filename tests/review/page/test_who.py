@@ -72,7 +72,7 @@ def test_a_refused_link_is_a_page(edition: Path, start: Serve, browser: Browser)
         assert refused is not None
         assert refused.status == 403
         assert can_be_read(page)
-        assert "ask whoever sent it for the new one" in page.inner_text("main")
+        assert "ask the sender for the new link" in page.inner_text("main")
 
 
 @pytest.mark.long

@@ -142,7 +142,7 @@ def test_the_trained_network_is_evaluated_on_the_set(reproduced: Path, repositor
     # the code of a folder runs only on request
     unnamed = command.replace(" --architecture mynet:small\n", " 2>&1 || true\n")
     refused = run(reproduced.parent, unnamed)
-    assert "of the network mynet:small, whose code in " in refused
+    assert "belongs to the network mynet:small, whose code in " in refused
     printed = run(reproduced.parent, command)
     assert printed.startswith("images: 3 images, 3 classes\n")
     assert re.search(r"custom/fold_01/weights.safetensors +[0-9.]+ %", printed)
