@@ -118,7 +118,7 @@ def test_a_threshold_covers_what_was_wished() -> None:
     assert threshold(confidence, 0.6) == threshold(confidence, 0.6, "plain") == 0.5
     assert (confidence >= threshold(confidence, 0.6)).sum() == 3
     assert threshold(confidence, 0.1) == 0.1  # none to take: all, as published
-    with pytest.raises(CleansetError, match="the threshold would abstain on all of them; expected at least one image"):
+    with pytest.raises(CleansetError, match="the threshold would abstain on all; expected at least one image"):
         threshold(confidence, 0.1, "plain")
 
 

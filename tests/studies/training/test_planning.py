@@ -44,11 +44,17 @@ def rows(count: int, masked: int = 0) -> pd.DataFrame:
     return pd.DataFrame({"file": [*map(str, range(count))], "mask": masks, "left_out": None})
 
 
-def counted(part: FinishedPart = NOTHING, **settings: Any) -> Work:
+def counted(part: FinishedPart = NOTHING, folder: Path = Path("missing"), **settings: Any) -> Work:
     """A run on three folds of 80 images, batches of 8, five epochs; 100 images to validate on, 35 to test on."""
     given = {"network": {"name": "a"}, "epochs": 5, "batch": 8, "folds": 3} | settings
     run = Run.model_validate(given)
-    data = SimpleNamespace(training=rows(83, 16), validation=rows(100, 4), left_out=rows(35, 5))
+    data = SimpleNamespace(
+        training=rows(83, 16),
+        validation=rows(100, 4),
+        left_out=rows(35, 5),
+        study=SimpleNamespace(folder=folder),
+        params=SimpleNamespace(data=SimpleNamespace(images="images")),
+    )
     return run_work(WORK, run, data, part)  # type: ignore[arg-type]
 
 
@@ -57,6 +63,14 @@ def test_passes_of_epochs() -> None:
     found = counted()
     assert found.passes == Passes(forward=3 * (50 * 8 + 5 * 100 + 35), backward=3 * 50 * 8)
     assert (found.images, found.is_bound) == (3 * 50 * 8, False)
+
+
+def test_bytes_are_those_of_the_images(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    for number in range(83):
+        (tmp_path / "images" / str(number)).write_bytes(bytes(10 + number % 2))
+    size = 83 * 10 + 41
+    assert counted(folder=tmp_path).bytes_read == size * 3 * 50 * 8 // 83
 
 
 def test_passes_of_steps() -> None:
