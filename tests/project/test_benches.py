@@ -63,6 +63,9 @@ MINIATURES = {
             }
         },
     ),
+    "plans": Miniature(
+        "plans with --measure, one core", (), {"plans": {"MEASURED": "1"}},
+    ),
     "groups": Miniature(
         "Coverage by groups, intraclass correlation 0.3, 4 simulations",
         ("4",),
