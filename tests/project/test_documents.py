@@ -54,7 +54,7 @@ NOT_RUN = {
     "cleanset plan": "tests/planning/test_edition.py plans the sample and the ImageNet edition",
     "$ cleanset plan studies/attacks": "shows the ImageNet edition's plan: "
     "tests/studies/attacks/test_planning.py plans a small study",
-    "cleanset plan evaluate standard --model timm:resnet18 --out results --measure": "downloads weights: "
+    "cleanset plan evaluate standard --model timm:resnet18 --measure": "downloads weights: "
     "tests/studies/test_plan_commands.py starts a small model",
     "cleanset plan studies/training --grid ex2 --budget-hours 48 --start": "trains for days: "
     "tests/studies/training/test_project.py plans grids in miniature",

@@ -104,7 +104,7 @@ def test_an_unknown_reason_of_an_auditor_is_refused(edition: Edition) -> None:
         ({"blur": {"key": "e", "rule": "Blurred."}}, "review.reasons: expected new names of small letters"),
         ({"unreviewed": {"key": "e", "rule": "."}}, "review.reasons: expected new names of small letters"),
         ({"Lens flare": {"key": "e", "rule": "."}}, "review.reasons: expected new names of small letters"),
-        ({"lens_flare": {"key": "w", "rule": "."}}, "review.reasons.lens_flare.key: expected one of c, e, q, r"),
+        ({"lens_flare": {"key": "w", "rule": "."}}, "review.reasons.lens_flare.key: expected one of c, e, r, u"),
         ({"lens_flare": {"key": "e"}}, "missing key review.reasons.lens_flare.rule"),
         (
             {"lens_flare": {"key": "e", "rule": "."}, "rain": {"key": "e", "rule": "."}},

@@ -223,9 +223,9 @@ index = pd.DataFrame({{"image_id": names, "label": 1, "real_classes": labels}})
 write_arrays(Path({str(out)!r}), index, lambda name: data, NetworkInputs(RES256CROP224), role=None, classes=1000)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
-    tests = str(Path(__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {tests!r})\n{program}"],
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {root!r})\n{program}"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert np.load(out / "images.npy", mmap_mode="r").shape == (images, 224, 224, 3)

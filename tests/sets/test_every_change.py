@@ -192,6 +192,8 @@ OTHER: dict[str, Any] = {
     "review.overlap": 0.5,
     "review.seconds_per_image": 2,
     "review.opinions": ["opinions.csv"],
+    "review.reasons.net.key": "e",
+    "review.reasons.net.rule": "Spots of the sun in the lens.",
     "review.hints": ["my_hints:Glare"],
     "review.gold.folder": "gold",
     "review.gold.share": 0.25,
@@ -233,6 +235,8 @@ def param(key: str, role: str = "net") -> Change:
         section[last] = OTHER[key]
         if key.startswith("review.gold"):
             params["review"]["gold"] = {"folder": "gold", "share": 0.1} | {last: OTHER[key]}
+        if key.startswith("review.reasons"):
+            params["review"]["reasons"] = {"lens_flare": {"key": "x", "rule": "Spots."} | {last: OTHER[key]}}
         edition.params_yaml.write_text(yaml.safe_dump(params, sort_keys=False))
 
     return change

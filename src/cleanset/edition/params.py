@@ -277,8 +277,8 @@ class Gold(Section):
     """Their share of the images shown."""
 
 
-KEYS_OF_REASONS = "ceqruxyz"
-"""The keys that reasons of an edition may have: those that neither a usual reason nor a crop's box has."""
+KEYS_OF_REASONS = "ceruxyz"
+"""The keys that further reasons may have: letters that no usual reason, no step of a crop and no magnifier has."""
 
 
 class FurtherReason(Section):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cleanset.edition.params import KEYS_OF_REASONS
 from cleanset.review.page.actions import (
     ANY_KEY,
     BY_KEYS,
@@ -81,6 +82,10 @@ LINES = [
     *((key, reason.replace("_", " ")) for key, reason in REASON_KEYS.items()),
 ]
 """The lines of the help, in their order: the ten that matter first, then the others by section."""
+
+OWN_KEYS = {key: f"own_{key}" for key in KEYS_OF_REASONS}
+KEYS = REASON_KEYS | OWN_KEYS
+"""All keys that a reason may have, with the reasons in the tests of actions."""
 
 ELSEWHERE = {
     HelpSection.FOOTER: ("", "footer", "? help"),
@@ -193,7 +198,7 @@ class Stage:
         """Press each key that an action has in a mode, and check what it did; `check` leads back."""
         for binding in ENTRIES[action].bindings:
             for key in binding.keys if mode in binding.modes else ():
-                if re.fullmatch(r"Shift\+[a-z]", key) and key[-1] not in REASON_KEYS:
+                if re.fullmatch(r"Shift\+[a-z]", key) and key[-1] not in KEYS:
                     continue
                 if not re.fullmatch(r"[a-z]{4,}", key):  # else a click
                     self.at.press(on_keyboard(key))
@@ -275,7 +280,7 @@ def rejection(on: Stage) -> None:
     assert (on.at.mode, on.saved) == ("class", {})
 
     def saved(key: str) -> None:
-        assert on.saved == {first: {"verdict": "reject", "reason": REASON_KEYS[key]}}
+        assert on.saved == {first: {"verdict": "reject", "reason": KEYS[key]}}
         on.at.press("z", "r")
 
     on.at.press("r")
@@ -309,11 +314,11 @@ def reasons(on: Stage) -> None:
     first = on.at.focus
 
     def saved(key: str) -> None:
-        assert on.saved == {first: {"verdict": "reject", "reason": REASON_KEYS[key[-1]]}}
+        assert on.saved == {first: {"verdict": "reject", "reason": KEYS[key[-1]]}}
         on.at.press("z")
 
     on.press_each(Action.REJECT_FOR_REASON, "class", saved)
-    on.at.press("Shift+KeyZ")
+    on.at.press("Shift+KeyJ")
     assert on.at.notice == "Not saved: that is not the key of a reason: press ? to see them"
 
 
@@ -628,6 +633,7 @@ def test_each_action_does_what_its_words_say(edition: Path, start: Serve, visit:
     with_one_model(edition)
     if stop_waiting in PARTS[part]:
         change_review(edition, seconds_per_image=SLOW_SECONDS)
+    change_review(edition, reasons={name: {"key": key, "rule": "."} for key, name in OWN_KEYS.items()})
     on = Stage(edition, visit(start()))
     for check in PARTS[part]:
         on.begin()
