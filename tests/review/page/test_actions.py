@@ -84,7 +84,7 @@ LINES = [
 """The lines of the help, in their order: the ten that matter first, then the others by section."""
 
 OWN_KEYS = {key: f"own_{key}" for key in KEYS_OF_REASONS}
-KEYS = REASON_KEYS | OWN_KEYS
+KEYS = {**REASON_KEYS, **OWN_KEYS}
 """All keys that a reason may have, with the reasons in the tests of actions."""
 
 ELSEWHERE = {
