@@ -25,11 +25,17 @@ def counting(request: Request[None]) -> Count:
     Nothing is written, and no weights are downloaded.
     """
     settings = settings_for(request.score)
-    return lambda: Plan(name=request.images.name, works=[_work(request, name, settings) for name in request.specs])
+
+    def count() -> Plan:
+        # in an archive: its size
+        size = total_size([item.path for item in request.images.items if item.path is not None])
+        return Plan(name=request.images.name, works=[_work(request, name, settings, size) for name in request.specs])
+
+    return count
 
 
-def _work(request: Request[None], name: str, settings: Settings) -> Work:
-    """The passes of the images that are left, each once forward."""
+def _work(request: Request[None], name: str, settings: Settings, size: int) -> Work:
+    """The passes of the images that are left, each once forward; `size`: bytes of all images."""
     path = predictions_path(request, name)
     count = len(request.images.items)
     part = NOTHING
@@ -39,8 +45,6 @@ def _work(request: Request[None], name: str, settings: Settings) -> Work:
             part = finished_part(load_for(request, name, settings), request.images, settings, path)
         except CleansetError as error:
             remark = str(error)
-    # in an archive: its size
-    paths = [item.path for item in request.images.items if item.path is not None]
     return Work(
         name="evaluate",
         model=name,
@@ -48,7 +52,7 @@ def _work(request: Request[None], name: str, settings: Settings) -> Work:
         images=count,
         part=part,
         of_image=Passes(forward=1),
-        bytes_read=total_size(paths) * (count - part.images) // max(1, count),
+        bytes_read=size * (count - part.images) // max(1, count),
         bytes_written=0 if path is None else count * PREDICTION_BYTES,
         remark=remark,
         measure=partial(_measure, request, name, settings),

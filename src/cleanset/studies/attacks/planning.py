@@ -103,8 +103,11 @@ def attack_work(
     )
 
 
-def whole_work(evaluated: EvaluatedModel, name: str) -> Work:
-    """The work of an attack on a model, or of the search for signs on it, none of it finished."""
+def whole_work(evaluated: EvaluatedModel, name: str, *, size: int = 0) -> Work:
+    """The work of an attack on a model, or of the search for signs on it, none of it finished.
+
+    `size`: bytes of the images; 0 if bytes are not asked for.
+    """
     request = evaluated.request
     return attack_work(
         request.params,
@@ -113,7 +116,7 @@ def whole_work(evaluated: EvaluatedModel, name: str) -> Work:
         images=len(request.images.items),
         sources=len([each for each in request.others if not is_same_model(each, evaluated.spec)]),
         classes=len(evaluated.classes),
-        size=total_size([each.path for each in request.images.files.values()]),
+        size=size,
     )
 
 
@@ -239,7 +242,8 @@ class Counted:
     def work(self, evaluated: EvaluatedModel, name: str) -> Work:
         """An attack on a model, or the search for signs on it, without what an interrupted run has finished."""
         request = evaluated.request
-        work = whole_work(evaluated, name)
+        size = total_size([each.path for each in request.images.files.values()])
+        work = whole_work(evaluated, name, size=size)
         # known mistakes are read, and signs are looked for at once: neither has parts
         if name == WARNINGS or request.params.attack(name).reads_predictions:
             return work
