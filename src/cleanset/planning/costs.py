@@ -56,7 +56,8 @@ def measured_costs(
     first = seconds_of(drawn[:batch])
     if len(drawn) <= batch:
         return Costs(start=first, image=0.0)
-    if first > SHORT_SECONDS and batch > MAX_SHARE * len(drawn):
+    is_share_taken = first > SHORT_SECONDS and batch > MAX_SHARE * len(drawn)
+    if is_share_taken or 2 * batch > len(drawn):
         return Costs(start=0.0, image=first / batch / workers)
     images = 0
     seconds = 0.0
@@ -69,8 +70,6 @@ def measured_costs(
         start = max(0.0, first - batch * image)
         if seconds + size * image > min(MAX_SECONDS, MAX_SHARE * (start + image * len(drawn))):
             break
-    if not images:
-        return Costs(start=0.0, image=first / batch / workers)
     return Costs(start=start, image=image / workers)
 
 
