@@ -45,8 +45,8 @@ REASON_ENTRIES: Mapping[str, ReasonEntry] = MappingProxyType(reason_entries(data
 """The entry of each usual reason, in the order of the reasons."""
 
 
-class FurtherReason(Protocol):
-    """A reason of `review.reasons`."""
+class KeyedRule(Protocol):
+    """A reason of `review.reasons`, as this module reads it: rules know no params."""
 
     @property
     def key(self) -> str:
@@ -57,7 +57,7 @@ class FurtherReason(Protocol):
         """When it applies."""
 
 
-def with_further(reasons: Mapping[str, FurtherReason]) -> Mapping[str, ReasonEntry]:
+def with_further(reasons: Mapping[str, KeyedRule]) -> Mapping[str, ReasonEntry]:
     """The usual reasons, then those of an edition."""
     further = {name: ReasonEntry(key=each.key, rule=each.rule, has_example=False) for name, each in reasons.items()}
     return {**REASON_ENTRIES, **further}

@@ -192,7 +192,8 @@ class Tab(VerdictsOfTab):
 
     def _choose_filter_reason(self, sent: ReviewKey) -> None:
         kind = self.mode.removeprefix("filter_by_")
-        chosen = getattr(self.session.library, f"{kind}_keys").get(sent.key)
+        library = self.session.library
+        chosen = (library.reason_keys if kind == "reason" else library.hint_keys).get(sent.key)
         if chosen:  # each edition has its own hints, and a key may be that of none
             self._choose_filter(f"{kind}: {reason_in_words(chosen)}")
 
